@@ -1,0 +1,87 @@
+//! The switches in which the two dialects differ, as one value.
+
+/// What to do when an Add or a Move meets an existing file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnExisting {
+    /// The patch does not apply.
+    Refuse,
+    /// The file is replaced, and reported as modified.
+    Replace,
+}
+
+/// What to do when a chunk fits several places equally well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnAmbiguous {
+    /// The patch does not apply; the candidates are listed.
+    Refuse,
+    /// The first place is taken, with a warning (R62).
+    First,
+}
+
+/// What becomes of a last line without a line end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FinalNewline {
+    /// The file keeps what it had.
+    Keep,
+    /// One is added, as the neighbouring line ends (R72).
+    Add,
+}
+
+/// What to do with the other names of a file that has several hard links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkedFiles {
+    /// Names inside the roots move to the new content.
+    Follow,
+    /// Only the named path changes.
+    Break,
+    /// The patch does not apply.
+    Refuse,
+}
+
+/// How an update that changes nothing is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unchanged {
+    /// As a note, and not in the summary.
+    Note,
+    /// As `M`, as the reference does (R74).
+    Modified,
+}
+
+/// Everything in which one run of the engine can differ from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Add or Move onto an existing file.
+    pub on_existing: OnExisting,
+    /// A chunk that fits several places.
+    pub on_ambiguous: OnAmbiguous,
+    /// A last line without a line end.
+    pub final_newline: FinalNewline,
+    /// Other names of a hard-linked file.
+    pub linked_files: LinkedFiles,
+    /// An update that changes nothing.
+    pub unchanged: Unchanged,
+}
+
+impl Options {
+    /// Returns the switches of the safe dialect: what could lose or misplace something is refused.
+    pub const fn safe() -> Self {
+        Self {
+            on_existing: OnExisting::Refuse,
+            on_ambiguous: OnAmbiguous::Refuse,
+            final_newline: FinalNewline::Keep,
+            linked_files: LinkedFiles::Follow,
+            unchanged: Unchanged::Note,
+        }
+    }
+
+    /// Returns the switches of the codex dialect: results as the reference tool's wherever nothing is lost.
+    pub const fn codex() -> Self {
+        Self {
+            on_existing: OnExisting::Replace,
+            on_ambiguous: OnAmbiguous::First,
+            final_newline: FinalNewline::Add,
+            linked_files: LinkedFiles::Follow,
+            unchanged: Unchanged::Modified,
+        }
+    }
+}

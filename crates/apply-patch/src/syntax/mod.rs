@@ -1,0 +1,3 @@
+//! The patch grammar: text in, operations out.
+
+pub mod ast;

@@ -1,0 +1,2 @@
+//! The sandpatch executable.
+fn main() {}
