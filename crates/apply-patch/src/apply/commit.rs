@@ -1,0 +1,306 @@
+//! Makes the effects of a plan: stages all, swaps names, and takes everything
+//! back when one of them cannot be made.
+
+use std::collections::HashSet;
+
+use safe_fs::{ErrorKind, Location, Roots, Staged, Step};
+
+use super::ApplyError;
+use super::observe::{Observed, cause_of};
+use crate::failure::{Cause, Failure, FailureKind};
+use crate::options::{LinkedFiles, Options};
+use crate::plan::snapshot::{SlotId, SlotState};
+use crate::plan::{Attributes, Effect, Plan};
+use crate::report::{Note, Report};
+use crate::syntax::ast::{Body, Patch};
+
+/// How many directory entries the search for a file's other names may look at.
+const LINK_SEARCH_ENTRIES: usize = 200_000;
+
+/// Mode of a new file before the umask (R33).
+const NEW_FILE_MODE: u32 = 0o666;
+
+/// Why a transaction did not come to its end.
+pub enum Interrupted {
+    /// A file is not what it was when it was read: look again.
+    Changed(Box<Failure>),
+    /// It cannot be done.
+    Failed(ApplyError),
+}
+
+/// Makes all effects, or none.
+pub fn commit(
+    patch: &Patch<'_>,
+    plan: &Plan,
+    observed: &Observed,
+    roots: &Roots,
+    options: &Options,
+) -> Result<Report, Interrupted> {
+    let mut transaction = Transaction {
+        patch,
+        observed,
+        roots,
+        options,
+        steps: Vec::new(),
+        notes: Vec::new(),
+        vacated: HashSet::new(),
+    };
+    match transaction.run(&plan.effects) {
+        Ok(()) => Ok(transaction.finish(plan.report.clone())),
+        Err(failure) => Err(transaction.roll_back(failure)),
+    }
+}
+
+/// The bytes of one write, waiting for their name.
+enum Ready {
+    /// As a new inode.
+    Swap(Staged),
+    /// To be written into the file that is there.
+    InPlace,
+}
+
+struct Transaction<'a> {
+    patch: &'a Patch<'a>,
+    observed: &'a Observed,
+    roots: &'a Roots,
+    options: &'a Options,
+    steps: Vec<Step>,
+    notes: Vec<Note>,
+    /// Places whose old entry has been renamed or removed by an earlier effect.
+    vacated: HashSet<SlotId>,
+}
+
+impl Transaction<'_> {
+    fn run(&mut self, effects: &[Effect]) -> Result<(), Failure> {
+        let mut staged = Vec::with_capacity(effects.len());
+        for effect in effects {
+            staged.push(match effect {
+                Effect::Write { .. } => Some(self.stage(effect)?),
+                Effect::Rename { .. } | Effect::Remove { .. } => None,
+            });
+        }
+        for (effect, ready) in effects.iter().zip(staged) {
+            match (effect, ready) {
+                (Effect::Write { .. }, Some(ready)) => self.write(effect, ready)?,
+                (Effect::Rename { from, to, .. }, _) => self.rename(effect, *from, *to)?,
+                (Effect::Remove { slot, .. }, _) => self.remove(effect, *slot)?,
+                (Effect::Write { .. }, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn stage(&self, effect: &Effect) -> Result<Ready, Failure> {
+        let Effect::Write { slot, content, attributes, .. } = effect else {
+            return Ok(Ready::InPlace);
+        };
+        let directory = self.observed.location(*slot).dir();
+        let like = match attributes {
+            Attributes::Fresh => safe_fs::Attributes::New { mode: NEW_FILE_MODE },
+            Attributes::Like(model) => match self.observed.pinned(*model) {
+                Some(pinned) => safe_fs::Attributes::Like(pinned),
+                None => safe_fs::Attributes::New { mode: NEW_FILE_MODE },
+            },
+        };
+        let keeps_its_own = *attributes == Attributes::Like(*slot);
+        match safe_fs::stage(directory, content, like) {
+            Ok(staged) if keeps_its_own && !staged.lost().is_empty() => Ok(Ready::InPlace),
+            Ok(staged) => Ok(Ready::Swap(staged)),
+            Err(error) if keeps_its_own && is_denied(&error) => Ok(Ready::InPlace),
+            Err(error) => Err(self.failure(effect, &error)),
+        }
+    }
+
+    fn write(&mut self, effect: &Effect, ready: Ready) -> Result<(), Failure> {
+        let Effect::Write { slot, content, attributes, .. } = effect else { return Ok(()) };
+        let staged = match ready {
+            Ready::Swap(staged) => staged,
+            Ready::InPlace => return self.rewrite(effect, *slot, content),
+        };
+        let at = self.with_parents(effect, *slot)?;
+        let old = self.observed.pinned(*slot).filter(|_| !self.vacated.contains(slot));
+        let Some(old) = old else {
+            let step = safe_fs::create(staged, &at);
+            return self.record(effect, step);
+        };
+        // Other names are searched for before the swap: afterwards none is left to find by.
+        let others = match attributes {
+            Attributes::Like(model) if model == slot => self.other_names(effect, *slot)?,
+            _ => Vec::new(),
+        };
+        match safe_fs::replace(staged, &at, old) {
+            Err(error) if *error.kind() == ErrorKind::Busy => {
+                return self.rewrite(effect, *slot, content);
+            }
+            step => self.record(effect, step)?,
+        }
+        for other in &others {
+            let step = safe_fs::relink(&at, other, old);
+            self.record(effect, step)?;
+        }
+        Ok(())
+    }
+
+    /// Finds the names inside the roots that share the file at `slot`.
+    fn other_names(&mut self, effect: &Effect, slot: SlotId) -> Result<Vec<Location>, Failure> {
+        let (SlotState::File(file), Some(pinned)) =
+            (&self.observed.snapshot().slot(slot).state, self.observed.pinned(slot))
+        else {
+            return Ok(Vec::new());
+        };
+        if file.links < 2 {
+            return Ok(Vec::new());
+        }
+        let path = self.patch.operations[effect.operation()].path.to_owned();
+        let mut found = match self.options.linked_files {
+            LinkedFiles::Follow => {
+                let search = self.roots.find_links(pinned.id(), file.links, LINK_SEARCH_ENTRIES);
+                search.map_err(|error| self.failure(effect, &error))?.found
+            }
+            LinkedFiles::Break | LinkedFiles::Refuse => Vec::new(),
+        };
+        let own = self.observed.location(slot).key();
+        found.retain(|other| other.key() != own);
+        let left = file.links.saturating_sub(1 + found.len() as u64);
+        if !found.is_empty() {
+            self.notes.push(Note::LinksFollowed { path: path.clone(), others: found.len() });
+        }
+        if left > 0 {
+            self.notes.push(Note::LinksBroken { path, others: left });
+        }
+        Ok(found)
+    }
+
+    /// Writes into the file that is there, where a new inode cannot take its
+    /// place: a mount point, or a directory without write permission.
+    fn rewrite(&mut self, effect: &Effect, slot: SlotId, content: &[u8]) -> Result<(), Failure> {
+        let Some(old) = self.observed.pinned(slot) else {
+            return Err(self.failed(effect, Cause::Changed));
+        };
+        let step = safe_fs::rewrite(self.observed.location(slot), old, content);
+        self.record(effect, step)?;
+        let path = self.patch.operations[effect.operation()].path.to_owned();
+        self.notes.push(Note::InPlace { path });
+        Ok(())
+    }
+
+    fn rename(&mut self, effect: &Effect, from: SlotId, to: SlotId) -> Result<(), Failure> {
+        let Some(pinned) = self.observed.pinned(from) else {
+            return Err(self.failed(effect, Cause::Changed));
+        };
+        let at = self.with_parents(effect, to)?;
+        let source = self.observed.location(from);
+        match safe_fs::rename(source, &at, pinned) {
+            Err(error) if *error.kind() == ErrorKind::CrossDevice => {
+                let bytes = pinned.read().map_err(|error| self.failure(effect, &error))?;
+                let like = safe_fs::Attributes::Like(pinned);
+                let staged = safe_fs::stage(at.dir(), &bytes, like)
+                    .map_err(|error| self.failure(effect, &error))?;
+                self.record(effect, safe_fs::create(staged, &at))?;
+                self.record(effect, safe_fs::remove(source, pinned))?;
+            }
+            step => self.record(effect, step)?,
+        }
+        self.vacated.insert(from);
+        Ok(())
+    }
+
+    fn remove(&mut self, effect: &Effect, slot: SlotId) -> Result<(), Failure> {
+        let Some(pinned) = self.observed.pinned(slot) else {
+            return Err(self.failed(effect, Cause::Changed));
+        };
+        let step = safe_fs::remove(self.observed.location(slot), pinned);
+        self.record(effect, step)?;
+        self.vacated.insert(slot);
+        Ok(())
+    }
+
+    /// Makes the missing directories above a place.
+    fn with_parents(&mut self, effect: &Effect, slot: SlotId) -> Result<Location, Failure> {
+        let at = self.observed.location(slot);
+        if at.missing().is_empty() {
+            return Ok(at.clone());
+        }
+        let (at, step) = safe_fs::make_directories(at).map_err(|error| Failure {
+            kind: FailureKind::CreateParents(cause_of(&error)),
+            ..self.failure(effect, &error)
+        })?;
+        self.steps.push(step);
+        Ok(at)
+    }
+
+    fn record(
+        &mut self,
+        effect: &Effect,
+        step: Result<Step, safe_fs::Error>,
+    ) -> Result<(), Failure> {
+        self.steps.push(step.map_err(|error| self.failure(effect, &error))?);
+        Ok(())
+    }
+
+    fn failure(&self, effect: &Effect, error: &safe_fs::Error) -> Failure {
+        // A name that was free is taken now: somebody was faster.
+        let cause = match error.kind() {
+            ErrorKind::Exists => Cause::Changed,
+            _ => cause_of(error),
+        };
+        self.failed(effect, cause)
+    }
+
+    fn failed(&self, effect: &Effect, cause: Cause) -> Failure {
+        let index = effect.operation();
+        let operation = &self.patch.operations[index];
+        let (path, kind) = match (&operation.body, effect) {
+            (Body::Delete, _) => (operation.path, FailureKind::Delete(cause)),
+            (Body::Update { move_to: Some(_), .. }, Effect::Remove { .. }) => {
+                (operation.path, FailureKind::RemoveOriginal(cause))
+            }
+            (Body::Update { move_to: Some(to), .. }, _) => (to.path, FailureKind::Write(cause)),
+            _ => (operation.path, FailureKind::Write(cause)),
+        };
+        let resolved = self.observed.snapshot().path(path);
+        let absolute = resolved.map(|path| path.absolute.clone()).unwrap_or_default();
+        Failure { operation: index, line: operation.line, path: path.to_owned(), absolute, kind }
+    }
+
+    fn finish(self, mut report: Report) -> Report {
+        report.notes.extend(self.notes);
+        for step in self.steps {
+            if let Err(error) = step.finish() {
+                report.notes.push(Note::LeftBehind { path: error.path().to_path_buf() });
+            }
+        }
+        report
+    }
+
+    fn roll_back(self, failure: Failure) -> Interrupted {
+        let mut stuck = None;
+        for step in self.steps.into_iter().rev() {
+            if let Err(error) = step.undo() {
+                stuck = stuck.or(Some(error));
+            }
+        }
+        match stuck {
+            Some(source) => Interrupted::Failed(ApplyError::NotRolledBack {
+                failure: Box::new(failure),
+                source,
+            }),
+            None if is_changed(&failure) => Interrupted::Changed(Box::new(failure)),
+            None => Interrupted::Failed(ApplyError::Failed(vec![failure])),
+        }
+    }
+}
+
+fn is_denied(error: &safe_fs::Error) -> bool {
+    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnly)
+}
+
+fn is_changed(failure: &Failure) -> bool {
+    matches!(
+        &failure.kind,
+        FailureKind::Write(Cause::Changed)
+            | FailureKind::Delete(Cause::Changed)
+            | FailureKind::RemoveOriginal(Cause::Changed)
+            | FailureKind::CreateParents(Cause::Changed)
+    )
+}

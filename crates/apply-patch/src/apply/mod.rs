@@ -1,0 +1,101 @@
+//! Applies a patch: observe, plan, stage, commit. The one module that writes.
+//!
+//! Nothing is written before every operation is known to be possible, and
+//! nothing keeps its change unless every change could be made. When a file
+//! turns out to have changed since it was read, everything starts again from
+//! what is there now.
+
+mod commit;
+mod observe;
+
+use safe_fs::Roots;
+
+use crate::failure::{Cause, Failure, FailureKind};
+use crate::options::Options;
+use crate::plan;
+use crate::report::Report;
+use crate::syntax::ast::Patch;
+use commit::Interrupted;
+
+/// How long a patch waits for another one in the same workspace.
+const LOCK_TIMEOUT_MS: u64 = 10_000;
+
+/// How often a patch is computed anew because files changed underneath.
+const ATTEMPTS: usize = 16;
+
+/// Why a patch was not applied; the files are as they were.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApplyError {
+    /// The patch has no operation (R14).
+    #[error("No files were modified.")]
+    Empty,
+    /// Operations that cannot be done, in patch order; never empty.
+    #[error("{}", first_line(.0))]
+    Failed(Vec<Failure>),
+    /// A change could not be made, and some earlier one could not be taken back.
+    #[error("{failure}; {} could not be put back: {source}", failure.absolute.display())]
+    NotRolledBack {
+        /// What went wrong first.
+        failure: Box<Failure>,
+        /// What kept a step from being undone.
+        source: safe_fs::Error,
+    },
+}
+
+fn first_line(failures: &[Failure]) -> String {
+    failures.first().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Applies a patch beneath pinned roots, entirely or not at all.
+///
+/// # Errors
+///
+/// [`ApplyError`]; unless it is [`ApplyError::NotRolledBack`], no file differs
+/// from what it was, and nothing was left behind.
+pub fn apply(
+    patch: &Patch<'_>,
+    roots: &Roots,
+    options: &Options,
+) -> Result<Report, ApplyError> {
+    if patch.operations.is_empty() {
+        return Err(ApplyError::Empty);
+    }
+    // Without the lock (a command holds it, or the directory cannot be locked)
+    // the comparison at the swap still keeps edits from getting lost.
+    let _lock = roots.lock(LOCK_TIMEOUT_MS).ok().flatten();
+    let mut last = None;
+    for _ in 0..ATTEMPTS {
+        match attempt(patch, roots, options) {
+            Err(Interrupted::Changed(failure)) => last = Some(failure),
+            Err(Interrupted::Failed(error)) => return Err(error),
+            Ok(report) => return Ok(report),
+        }
+    }
+    let failures = last.map(|failure| vec![*failure]).unwrap_or_default();
+    Err(ApplyError::Failed(failures))
+}
+
+fn attempt(
+    patch: &Patch<'_>,
+    roots: &Roots,
+    options: &Options,
+) -> Result<Report, Interrupted> {
+    let observed = observe::observe(patch, roots);
+    let plan = plan::plan(patch, observed.snapshot(), options)
+        .map_err(|failures| Interrupted::of_plan(failures))?;
+    commit::commit(patch, &plan, &observed, roots, options)
+}
+
+impl Interrupted {
+    /// A file that changed between its observation and its reading is a reason to look again.
+    fn of_plan(mut failures: Vec<Failure>) -> Self {
+        let raced = failures.iter().position(|failure| {
+            matches!(failure.kind, FailureKind::Read(Cause::Changed))
+        });
+        match raced {
+            Some(index) => Self::Changed(Box::new(failures.swap_remove(index))),
+            None => Self::Failed(ApplyError::Failed(failures)),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Looks at every path that a patch names, once, and reads what must be read.
+
+use std::path::{Component, Path, PathBuf};
+
+use safe_fs::{Entry, ErrorKind, Location, Pinned, Roots};
+
+use crate::failure::{Cause, LinkHop, SpecialKind};
+use crate::plan::snapshot::{
+    FileState, LinkState, PlaceKey, ResolvedPath, Slot, SlotId, SlotState, Snapshot,
+};
+use crate::syntax::ast::{Body, Patch};
+
+const EIO: i32 = 5;
+const ENOTDIR: i32 = 20;
+const ELOOP: i32 = 40;
+
+/// What was seen, and the descriptors by which it is held.
+pub struct Observed {
+    snapshot: Snapshot,
+    places: Vec<Held>,
+}
+
+/// One place, held open.
+struct Held {
+    location: Location,
+    pinned: Option<Pinned>,
+}
+
+impl Observed {
+    /// Returns what was seen as plain data.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Returns where a slot is.
+    pub fn location(&self, slot: SlotId) -> &Location {
+        &self.places[slot.0].location
+    }
+
+    /// Returns the descriptor of what was at a slot, if anything was.
+    pub fn pinned(&self, slot: SlotId) -> Option<&Pinned> {
+        self.places[slot.0].pinned.as_ref()
+    }
+}
+
+/// Observes every path of the patch.
+pub fn observe(patch: &Patch<'_>, roots: &Roots) -> Observed {
+    let mut observer = Observer { roots, seen: Observed::empty() };
+    for operation in &patch.operations {
+        observer.path(operation.path);
+        if let Body::Update { move_to: Some(to), .. } = &operation.body {
+            observer.path(to.path);
+        }
+    }
+    for operation in &patch.operations {
+        observer.read(operation.path, &operation.body);
+    }
+    observer.seen
+}
+
+impl Observed {
+    fn empty() -> Self {
+        Self { snapshot: Snapshot::default(), places: Vec::new() }
+    }
+}
+
+struct Observer<'r> {
+    roots: &'r Roots,
+    seen: Observed,
+}
+
+impl Observer<'_> {
+    fn path(&mut self, path: &str) {
+        if self.seen.snapshot.path(path).is_some() {
+            return;
+        }
+        let absolute = lexical(self.roots.base_path(), Path::new(path));
+        let slot = match self.roots.resolve(Path::new(path)) {
+            Ok(location) => self.place(location),
+            Err(error) => Err(cause_of(&error)),
+        };
+        self.seen.snapshot.insert_path(path, ResolvedPath { absolute, slot });
+    }
+
+    fn place(&mut self, location: Location) -> Result<SlotId, Cause> {
+        let key = place_key(&location);
+        if let Some(known) = self.seen.snapshot.find(&key) {
+            return Ok(known);
+        }
+        let entry = self.roots.entry(&location).map_err(|error| cause_of(&error))?;
+        let (state, pinned) = match entry {
+            Entry::Missing => (SlotState::Missing, None),
+            Entry::Directory(_) => (SlotState::Directory, None),
+            Entry::Special { kind, pinned } => (SlotState::Special(special(kind)), Some(pinned)),
+            Entry::File(pinned) => (SlotState::File(file_state(&pinned)), Some(pinned)),
+            Entry::Link { pinned, target } => {
+                let hop = LinkHop { link: location.path().to_path_buf(), target };
+                let target = self.target(&location);
+                (SlotState::Link(LinkState { hop, target }), Some(pinned))
+            }
+        };
+        let id = self.seen.snapshot.insert(Slot { key, state });
+        debug_assert_eq!(id.0, self.seen.places.len());
+        self.seen.places.push(Held { location, pinned });
+        Ok(id)
+    }
+
+    fn target(&mut self, link: &Location) -> Result<SlotId, Cause> {
+        let end = self.roots.follow(link).map_err(|error| cause_of(&error))?;
+        self.place(end)
+    }
+
+    /// Reads a file that an operation will edit, or copy onto something that is there.
+    fn read(&mut self, path: &str, body: &Body<'_>) {
+        let Body::Update { move_to, chunks } = body else { return };
+        let target = move_to.and_then(|to| self.slot(to.path));
+        let occupied = target.is_some_and(|slot| {
+            !matches!(self.seen.snapshot.slot(slot).state, SlotState::Missing)
+        });
+        if chunks.is_empty() && !occupied {
+            return;
+        }
+        let Some(named) = self.slot(path) else { return };
+        let Ok(slot) = self.seen.snapshot.edited(named) else { return };
+        let SlotState::File(FileState { content: None, .. }) = self.seen.snapshot.slot(slot).state
+        else {
+            return;
+        };
+        let Some(pinned) = self.seen.pinned(slot) else { return };
+        let content = pinned.read().map_err(|error| cause_of(&error));
+        self.seen.snapshot.set_content(slot, content);
+    }
+
+    fn slot(&self, path: &str) -> Option<SlotId> {
+        self.seen.snapshot.path(path).and_then(|resolved| resolved.slot.clone().ok())
+    }
+}
+
+fn file_state(pinned: &Pinned) -> FileState {
+    let id = pinned.id();
+    FileState {
+        content: None,
+        writable: pinned.check_writable().map_err(|error| cause_of(&error)),
+        links: pinned.nlink(),
+        inode: (id.dev, id.ino),
+    }
+}
+
+fn place_key(location: &Location) -> PlaceKey {
+    let key = location.key();
+    let mut names = key.missing;
+    names.push(key.name);
+    PlaceKey { directory: (key.dir.dev, key.dir.ino), names }
+}
+
+fn special(kind: safe_fs::SpecialKind) -> SpecialKind {
+    match kind {
+        safe_fs::SpecialKind::Fifo => SpecialKind::Fifo,
+        safe_fs::SpecialKind::Socket => SpecialKind::Socket,
+        safe_fs::SpecialKind::CharDevice => SpecialKind::CharacterDevice,
+        safe_fs::SpecialKind::BlockDevice => SpecialKind::BlockDevice,
+    }
+}
+
+/// Translates what the file layer says into what a patch's reader needs to know.
+pub fn cause_of(error: &safe_fs::Error) -> Cause {
+    match error.kind() {
+        ErrorKind::Outside { via } => Cause::Outside {
+            via: via.as_ref().map(|hop| LinkHop {
+                link: hop.link.clone(),
+                target: hop.target.clone().into_os_string(),
+            }),
+        },
+        ErrorKind::Guarded { name } => Cause::Protected { name: name.clone() },
+        ErrorKind::IsADirectory => Cause::Directory,
+        ErrorKind::Special(kind) => Cause::Special(special(*kind)),
+        ErrorKind::TrailingSlash => Cause::TrailingSlash,
+        ErrorKind::InvalidName => Cause::Nul,
+        ErrorKind::Changed => Cause::Changed,
+        ErrorKind::NotADirectory => Cause::Os { code: ENOTDIR },
+        ErrorKind::Loop => Cause::Os { code: ELOOP },
+        _ => Cause::Os { code: error.errno().unwrap_or(EIO) },
+    }
+}
+
+/// Joins and cleans a path by its text alone, as the reference's messages show it (R84).
+fn lexical(base: &Path, path: &Path) -> PathBuf {
+    let mut clean = PathBuf::from("/");
+    for component in base.join(path).components() {
+        match component {
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::Normal(name) => clean.push(name),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    clean
+}

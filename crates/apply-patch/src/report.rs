@@ -1,0 +1,117 @@
+//! What was done, as data: the binary turns it into words.
+
+use std::path::PathBuf;
+
+use crate::edit::{Landing, Warning};
+
+/// The letter of a summary line (R92).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChangeKind {
+    /// A file that was not there before.
+    Added,
+    /// A file that was there, edited, replaced or moved.
+    Modified,
+    /// A path that is gone.
+    Deleted,
+}
+
+impl ChangeKind {
+    /// Returns the summary letter.
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Added => 'A',
+            Self::Modified => 'M',
+            Self::Deleted => 'D',
+        }
+    }
+}
+
+/// One line of the summary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What happened.
+    pub kind: ChangeKind,
+    /// The path as the patch spells it; of a move, the destination.
+    pub path: String,
+}
+
+/// Something that succeeded but which the reader should know.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Note {
+    /// An update that left the file as it was.
+    Unchanged {
+        /// The path as the patch spells it.
+        path: String,
+    },
+    /// An edit went through a symbolic link to its target.
+    ThroughLink {
+        /// The path as the patch spells it.
+        path: String,
+        /// The file that changed.
+        target: PathBuf,
+    },
+    /// A move with an edit removed a link and made a regular file; the link's target stays.
+    LinkBecameFile {
+        /// The destination as the patch spells it.
+        path: String,
+        /// What the link pointed to.
+        target: PathBuf,
+    },
+    /// A link at the destination of a move was replaced; its target stays.
+    LinkReplaced {
+        /// The destination as the patch spells it.
+        path: String,
+    },
+    /// A hard-linked file's other names were given the new content too.
+    LinksFollowed {
+        /// The path as the patch spells it.
+        path: String,
+        /// How many other names follow.
+        others: usize,
+    },
+    /// A hard-linked file's other names keep the old content.
+    LinksBroken {
+        /// The path as the patch spells it.
+        path: String,
+        /// How many names keep it.
+        others: u64,
+    },
+    /// A chunk was placed less than exactly.
+    Placement {
+        /// The path as the patch spells it.
+        path: String,
+        /// What was loose about it.
+        warning: Warning,
+    },
+    /// A temporary name could not be removed.
+    LeftBehind {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// A file was written in place, because a new inode could not take its place.
+    InPlace {
+        /// The path as the patch spells it.
+        path: String,
+    },
+}
+
+/// Where the chunks of one operation landed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Landed {
+    /// The index of the operation.
+    pub operation: usize,
+    /// One entry for each chunk.
+    pub landings: Vec<Landing>,
+}
+
+/// The outcome of a patch that was applied.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// The summary lines, in patch order.
+    pub changes: Vec<Change>,
+    /// What the reader should know.
+    pub notes: Vec<Note>,
+    /// Where the chunks landed.
+    pub landed: Vec<Landed>,
+}

@@ -1,0 +1,167 @@
+//! The command line as it is typed; what it means is decided elsewhere.
+
+pub mod switches;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use switches::{Dialect, PatchSwitches};
+
+/// Applies `*** Begin Patch` patches, and runs commands, inside a sandbox that it builds for each run.
+#[derive(Debug, Parser)]
+#[command(name = "sandpatch", version, arg_required_else_help = true, after_help = AFTER_HELP)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const AFTER_HELP: &str =
+    "Exit codes of apply: 0 applied, 1 does not apply, 2 usage, 3 refused by policy,
+125 no sandbox. Of run: the command's own, 128+n for signal n, 126 not executable,
+127 not found, 125 no sandbox.
+
+As --run-as-apply-patch PATCH (or -) the first argument applies a patch as `apply` does;
+under the names apply_patch, applypatch and apply-patch it is the reference's patch tool.";
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Applies a patch, sandboxed to the current directory
+    Apply(Apply),
+    /// Runs a command that can write only below the current directory
+    Run(Run),
+}
+
+/// `sandpatch apply`.
+#[derive(Debug, Args)]
+pub struct Apply {
+    /// The patch: a file, `-` for standard input (the default), or the text itself
+    #[arg(value_name = "FILE|-|TEXT")]
+    pub patch: Option<OsString>,
+
+    /// Where results may differ.
+    #[command(flatten)]
+    pub switches: PatchSwitches,
+
+    /// Where it may write, and how that is enforced.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
+}
+
+/// `sandpatch run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Where it may write, and how that is enforced.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
+
+    /// The network that the command sees
+    #[arg(long, value_enum, default_value_t = NetworkMode::None, value_name = "MODE")]
+    pub network: NetworkMode,
+
+    /// The /tmp that the command sees
+    #[arg(long, value_enum, default_value_t = TmpMode::Private, value_name = "MODE")]
+    pub tmp: TmpMode,
+
+    /// The command and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CMD"
+    )]
+    pub command: Vec<OsString>,
+}
+
+/// Policy flags that every subcommand has.
+#[derive(Debug, Clone, Args)]
+pub struct PolicyFlags {
+    /// Works in DIR, which is then the writable root
+    #[arg(short = 'C', long = "cd", value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+
+    /// Makes DIR a further writable root (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub writable: Vec<PathBuf>,
+
+    /// How the sandbox is built
+    #[arg(long, value_enum, default_value_t = Backend::Auto, value_name = "NAME")]
+    pub backend: Backend,
+}
+
+/// How the sandbox is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Backend {
+    /// The first that works
+    Auto,
+    /// Built in: namespaces and mounts
+    Native,
+    /// No sandbox at all
+    None,
+}
+
+/// What network there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NetworkMode {
+    /// A loopback interface of its own
+    None,
+    /// The host's network
+    Host,
+}
+
+/// What /tmp is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TmpMode {
+    /// Empty, thrown away afterwards
+    Private,
+    /// The host's, writable
+    Host,
+    /// The host's, readable
+    None,
+}
+
+/// What the outer stage tells the inner one, as arguments after `-`.
+///
+/// It is versioned by [`HAND_OFF`], and every value has a place of its own, so
+/// that paths need no quoting.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "hand-off", no_binary_name = true, disable_help_flag = true)]
+pub struct HandOff {
+    /// Where results may differ.
+    #[command(flatten)]
+    pub switches: PatchSwitches,
+
+    /// A writable root, by its real path.
+    #[arg(long = "root", value_name = "DIR", required = true)]
+    pub roots: Vec<PathBuf>,
+
+    /// Whose exit codes to use.
+    #[arg(long, value_enum)]
+    pub codes: Codes,
+}
+
+/// Whose exit codes to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Codes {
+    /// 0, 1, 2, 3
+    Own,
+    /// 0, 1, 2
+    Reference,
+}
+
+/// The first argument of a hand-off; a surplus argument of any other text is ignored (R5).
+pub const HAND_OFF: &str = "--hand-off=1";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        super::Cli::command().debug_assert();
+        super::HandOff::command().debug_assert();
+    }
+}

@@ -1,0 +1,130 @@
+//! The stage that applies a patch under the confinement it finds itself in.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use apply_patch::ApplyError;
+use apply_patch::syntax::parse;
+use clap::Parser;
+use safe_fs::{Guard, GuardDepth, Resolver, Roots};
+
+use super::input::{self, InputError, Source};
+use crate::cli::{Codes, Dialect, HAND_OFF, HandOff, PatchSwitches};
+use crate::exit::Exit;
+use crate::{render, sys};
+
+/// What one application of a patch needs to know.
+#[derive(Debug)]
+pub struct Job {
+    /// Where results may differ.
+    pub switches: PatchSwitches,
+    /// The writable roots.
+    pub roots: Vec<PathBuf>,
+    /// Whose exit codes to use.
+    pub codes: Codes,
+}
+
+/// Runs the inner stage from its arguments.
+pub fn main(arguments: Vec<OsString>) -> Exit {
+    let mut arguments = arguments.into_iter();
+    let Some(patch) = arguments.next() else {
+        return render::error("Error: --codex-run-as-apply-patch requires a UTF-8 PATCH argument.");
+    };
+    let Ok(directory) = current_directory() else {
+        return Exit::DoesNotApply;
+    };
+    let rest: Vec<OsString> = arguments.collect();
+    let job = match rest.first() {
+        Some(first) if first == HAND_OFF => match HandOff::try_parse_from(&rest[1..]) {
+            Ok(hand_off) => Job::from(hand_off),
+            Err(error) => return render::error(&format!("Error: bad hand-off: {error}")),
+        },
+        _ => Job::by_hand(&directory),
+    };
+    match input::read(Source::of_patch_argument(patch)) {
+        Ok(text) => apply(&text, &directory, &job),
+        Err(InputError::ArgumentNotUtf8) => {
+            render::error("Error: --codex-run-as-apply-patch requires a UTF-8 PATCH argument.")
+        }
+        Err(error) => render::input_error(&error),
+    }
+}
+
+impl From<HandOff> for Job {
+    fn from(hand_off: HandOff) -> Self {
+        let HandOff {
+            switches,
+            roots,
+            codes,
+        } = hand_off;
+        Self {
+            switches,
+            roots,
+            codes,
+        }
+    }
+}
+
+impl Job {
+    /// Returns what the stage does when somebody starts it directly: as the
+    /// reference does, but never outside the current directory.
+    fn by_hand(directory: &Path) -> Self {
+        Self {
+            switches: PatchSwitches::of(Dialect::Codex),
+            roots: vec![directory.to_path_buf()],
+            codes: Codes::Reference,
+        }
+    }
+}
+
+/// Applies a patch in this process, and prints what came of it.
+pub fn apply(text: &str, directory: &Path, job: &Job) -> Exit {
+    sys::ignore_file_size_signal();
+    let exit = run(text, directory, job);
+    match job.codes {
+        Codes::Own => exit,
+        Codes::Reference => exit.as_reference(),
+    }
+}
+
+fn run(text: &str, directory: &Path, job: &Job) -> Exit {
+    let parsed = match parse(text) {
+        Ok(parsed) => parsed,
+        Err(error) => return render::parse_error(&error),
+    };
+    let roots = match Roots::open(directory, &job.roots, &guards(), Resolver::detect()) {
+        Ok(roots) => roots,
+        Err(error) => return render::error(&format!("Error: {error}")),
+    };
+    match apply_patch::apply(&parsed.patch, &roots, &job.switches.options()) {
+        Ok(report) => render::report(&parsed, &report),
+        Err(ApplyError::Failed(failures)) => render::failures(&failures),
+        Err(error) => render::error(&error.to_string()),
+    }
+}
+
+/// The names that a patch may not touch: git's directory at every depth, the
+/// agents' own settings directly below a root.
+fn guards() -> Vec<Guard> {
+    let guard = |name: &str| Guard {
+        name: OsString::from(name),
+        depth: if name == ".git" {
+            GuardDepth::Any
+        } else {
+            GuardDepth::Top
+        },
+    };
+    sandbox_policy::PROTECTED_NAMES
+        .iter()
+        .map(|name| guard(name))
+        .collect()
+}
+
+/// Returns the current directory, or prints why there is none (R6).
+pub fn current_directory() -> Result<PathBuf, Exit> {
+    std::env::current_dir().map_err(|error| {
+        render::error(&format!(
+            "Error: Failed to determine current directory.\n{error}"
+        ))
+    })
+}

@@ -1,0 +1,123 @@
+//! Where the text of a patch comes from.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+/// Where to take the patch from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The argument is the text.
+    Text(OsString),
+    /// Standard input, to its end.
+    Stdin,
+    /// A file.
+    File(PathBuf),
+}
+
+impl Source {
+    /// Returns the source that a `PATCH` argument names: `-` is standard input.
+    pub fn of_patch_argument(argument: OsString) -> Self {
+        if argument == "-" {
+            Self::Stdin
+        } else {
+            Self::Text(argument)
+        }
+    }
+
+    /// Returns the source that the argument of `apply` names.
+    ///
+    /// No file can sensibly be called like the first line of a patch, and a
+    /// name with a line break in it is a patch that went wrong.
+    pub fn of_apply_argument(argument: Option<OsString>) -> Self {
+        match argument {
+            None => Self::Stdin,
+            Some(text) if is_text(&text) => Self::Text(text),
+            Some(name) if name == "-" => Self::Stdin,
+            Some(name) => Self::File(PathBuf::from(name)),
+        }
+    }
+}
+
+fn is_text(argument: &OsStr) -> bool {
+    let bytes = argument.as_bytes();
+    bytes.contains(&b'\n') || bytes.starts_with(b"*** Begin Patch")
+}
+
+/// Why there is no patch to apply.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// The argument is not text.
+    #[error("the PATCH argument is not UTF-8")]
+    ArgumentNotUtf8,
+    /// There is nothing on standard input.
+    #[error("standard input is empty, so there is no patch")]
+    StdinEmpty,
+    /// Standard input is not text.
+    #[error("stream did not contain valid UTF-8")]
+    StdinNotUtf8,
+    /// Standard input cannot be read.
+    #[error("{0}")]
+    StdinUnreadable(std::io::Error),
+    /// The file cannot be read.
+    #[error("failed to read the patch file {}: {source}", path.display())]
+    FileUnreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not text.
+    #[error("the patch file {} is not UTF-8", path.display())]
+    FileNotUtf8 {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Reads the whole patch.
+///
+/// # Errors
+///
+/// [`InputError`] when it cannot be read, is not UTF-8, or when standard input has nothing.
+pub fn read(source: Source) -> Result<String, InputError> {
+    match source {
+        Source::Text(text) => {
+            String::from_utf8(text.into_vec()).map_err(|_| InputError::ArgumentNotUtf8)
+        }
+        Source::Stdin => {
+            let mut bytes = Vec::new();
+            let mut stdin = std::io::stdin().lock();
+            stdin
+                .read_to_end(&mut bytes)
+                .map_err(InputError::StdinUnreadable)?;
+            if bytes.is_empty() {
+                return Err(InputError::StdinEmpty);
+            }
+            String::from_utf8(bytes).map_err(|_| InputError::StdinNotUtf8)
+        }
+        Source::File(path) => match std::fs::read(&path) {
+            Err(source) => Err(InputError::FileUnreadable { path, source }),
+            Ok(bytes) => String::from_utf8(bytes).map_err(|_| InputError::FileNotUtf8 { path }),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_apply_argument_is_told_apart() {
+        let source = |text: &str| Source::of_apply_argument(Some(text.into()));
+        assert_eq!(source("-"), Source::Stdin);
+        assert_eq!(source("a.patch"), Source::File("a.patch".into()));
+        assert_eq!(
+            source("*** Begin Patch"),
+            Source::Text("*** Begin Patch".into())
+        );
+        assert_eq!(source("x\ny"), Source::Text("x\ny".into()));
+        assert_eq!(Source::of_apply_argument(None), Source::Stdin);
+    }
+}

@@ -1,0 +1,5 @@
+//! Applying a patch: the text, the sandbox around, the stage inside.
+
+pub mod inner;
+pub mod input;
+pub mod outer;

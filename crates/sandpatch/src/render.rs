@@ -1,0 +1,241 @@
+//! Words for people and models: the only module that prints.
+//!
+//! Results go to standard output; diagnosis, notes and hints to standard
+//! error. The first line of every failure is the reference's, since programs
+//! match on it.
+
+use std::io::Write;
+
+use apply_patch::failure::{Cause, Failure, FailureKind};
+use apply_patch::report::{ChangeKind, Note, Report};
+use apply_patch::syntax::{ParseError, Parsed};
+
+use crate::exit::Exit;
+use crate::patch::input::InputError;
+
+/// Prints a finished message, and returns the code of a failure.
+pub fn error(message: &str) -> Exit {
+    stderr(&format!("{message}\n"));
+    Exit::DoesNotApply
+}
+
+/// Prints a note.
+pub fn note(message: &str) {
+    stderr(&format!("note: {message}\n"));
+}
+
+/// Prints what the command-line parser says.
+pub fn usage(error: &clap::Error) -> Exit {
+    let text = error.render().to_string();
+    if error.use_stderr() {
+        stderr(&text);
+        return Exit::Usage;
+    }
+    stdout(&text)
+}
+
+/// Prints why there is no patch to apply.
+pub fn input_error(problem: &InputError) -> Exit {
+    match problem {
+        InputError::StdinUnreadable(_) | InputError::StdinNotUtf8 => error(&format!(
+            "Error: Failed to read PATCH from stdin.\n{problem}"
+        )),
+        _ => error(&format!("Error: {problem}")),
+    };
+    match problem {
+        InputError::StdinEmpty => Exit::Usage,
+        _ => Exit::DoesNotApply,
+    }
+}
+
+/// Prints why a text is not a patch.
+pub fn parse_error(problem: &ParseError) -> Exit {
+    let mut text = format!("{}\n", shortened(&problem.to_string()));
+    for line in problem.details() {
+        text.push_str(&format!("  {line}\n"));
+    }
+    stderr(&text);
+    Exit::DoesNotApply
+}
+
+/// Prints every operation that cannot be done.
+pub fn failures(failures: &[Failure]) -> Exit {
+    let mut text = String::new();
+    for failure in failures {
+        text.push_str(&shortened(&failure.to_string()));
+        text.push('\n');
+        for line in details(failure) {
+            text.push_str(&format!("  {line}\n"));
+        }
+    }
+    text.push_str("note: nothing was changed\n");
+    stderr(&text);
+    match failures.iter().any(Failure::is_policy) {
+        true => Exit::Refused,
+        false => Exit::DoesNotApply,
+    }
+}
+
+/// Returns the lines below a failure: where it is in the patch, what is near, what to do.
+fn details(failure: &Failure) -> Vec<String> {
+    let mut lines = match &failure.kind {
+        FailureKind::Edit(error) => error.details(),
+        _ => Vec::new(),
+    };
+    lines.push(format!(
+        "in operation {} (line {} of the patch), path {}",
+        failure.operation + 1,
+        failure.line,
+        failure.path
+    ));
+    lines.extend(hint(&failure.kind).map(|hint| format!("hint: {hint}")));
+    lines
+}
+
+fn hint(kind: &FailureKind) -> Option<&'static str> {
+    let (FailureKind::Read(cause)
+    | FailureKind::Write(cause)
+    | FailureKind::CreateParents(cause)
+    | FailureKind::Delete(cause)
+    | FailureKind::RemoveOriginal(cause)) = kind
+    else {
+        return None;
+    };
+    match cause {
+        Cause::Outside { .. } => {
+            Some("only paths below the current directory, or below a --writable DIR, are patched")
+        }
+        Cause::Protected { .. } => Some("repository and agent settings are never patched"),
+        Cause::Exists => {
+            Some("edit it with '*** Update File:', delete it first, or pass --on-existing replace")
+        }
+        Cause::StillNeeded { .. } => Some("put that operation before this one"),
+        Cause::TargetTwice { .. } => Some("give each file its own destination"),
+        Cause::TrailingSlash => Some("leave out the slash at the end of the path"),
+        Cause::Changed => Some("try again when nothing else writes there"),
+        _ => None,
+    }
+}
+
+/// Prints the summary of an applied patch, and what the reader should know.
+pub fn report(parsed: &Parsed<'_>, report: &Report) -> Exit {
+    let mut notes = String::new();
+    for wrapper in &parsed.unwrapped {
+        notes.push_str(&format!("note: {wrapper} around the patch was left out\n"));
+    }
+    for note in &report.notes {
+        notes.push_str(&sentence(note));
+        notes.push('\n');
+    }
+    stderr(&notes);
+    stdout(&summary(report))
+}
+
+fn summary(report: &Report) -> String {
+    if report.changes.is_empty() {
+        return "Success. No file needed a change.\n".to_owned();
+    }
+    let mut text = String::from("Success. Updated the following files:\n");
+    for kind in [ChangeKind::Added, ChangeKind::Modified, ChangeKind::Deleted] {
+        for change in report.changes.iter().filter(|change| change.kind == kind) {
+            text.push_str(&format!("{} {}\n", kind.letter(), change.path));
+        }
+    }
+    text
+}
+
+fn sentence(note: &Note) -> String {
+    match note {
+        Note::Unchanged { path } => {
+            format!("note: {path} is unchanged: it holds the patch's result already")
+        }
+        Note::ThroughLink { path, target } => {
+            format!(
+                "note: {path} is a symbolic link; its target {} was changed",
+                target.display()
+            )
+        }
+        Note::LinkBecameFile { path, target } => format!(
+            "note: the source of {path} was a symbolic link to {}, which stays; {path} is a regular file",
+            target.display()
+        ),
+        Note::LinkReplaced { path } => {
+            format!("note: {path} was a symbolic link, and was replaced; its target stays")
+        }
+        Note::LinksFollowed { path, others } => {
+            format!("note: {path} has {others} other name(s) (hard links), which changed with it")
+        }
+        Note::LinksBroken { path, others } => {
+            format!("note: {others} other name(s) (hard links) of {path} keep the old content")
+        }
+        Note::Placement { path, warning } => format!("warning: {path}: {warning}"),
+        Note::InPlace { path } => {
+            format!("note: {path} was written in place, since a new file cannot take its place")
+        }
+        Note::LeftBehind { path } => {
+            format!(
+                "warning: the temporary file {} could not be removed",
+                path.display()
+            )
+        }
+        other => format!("note: {other:?}"),
+    }
+}
+
+/// Prints what the sandbox could not enforce and why.
+pub fn no_sandbox(problem: &linux_sandbox::Error) -> Exit {
+    stderr(&format!(
+        "Error: the sandbox could not be set up: {problem}\n"
+    ));
+    if let Some(hint) = problem.hint() {
+        stderr(&format!("  hint: {hint}\n"));
+    }
+    Exit::NoSandbox
+}
+
+/// Prints what the policy asks for and this host cannot give.
+pub fn refused_plan(problem: &sandbox_policy::PlanError) -> Exit {
+    stderr(&format!(
+        "Error: the sandbox could not be set up: {problem}\n"
+    ));
+    Exit::NoSandbox
+}
+
+/// Prints the parts of the policy that are not covered.
+pub fn not_covered(plan: &sandbox_policy::Plan) {
+    let names: Vec<String> = plan.not_covered.iter().map(ToString::to_string).collect();
+    if !names.is_empty() {
+        note(&format!(
+            "not protected, since it does not exist yet: {}",
+            names.join(", ")
+        ));
+    }
+}
+
+/// Cuts a message that quotes an unreasonable amount of text.
+fn shortened(message: &str) -> String {
+    const LONGEST_BYTES: usize = 16 * 1024;
+    if message.len() <= LONGEST_BYTES {
+        return message.to_owned();
+    }
+    let mut end = LONGEST_BYTES;
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}… ({} more bytes)", &message[..end], message.len() - end)
+}
+
+fn stderr(text: &str) {
+    // There is nowhere left to complain to.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+fn stdout(text: &str) -> Exit {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Exit::Success,
+        Err(problem) => error(&format!(
+            "Error: done, but the report could not be written to standard output: {problem}"
+        )),
+    }
+}

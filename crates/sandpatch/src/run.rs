@@ -1,0 +1,101 @@
+//! `sandpatch run`: one command in a sandbox.
+
+use std::ffi::OsString;
+
+use linux_sandbox::{Command, Environment, Outcome, Program, Stdin};
+use sandbox_policy::{Network, Purpose, Tmp};
+
+use crate::cli::{Backend, NetworkMode, Run, TmpMode};
+use crate::exit::Exit;
+use crate::patch::inner::current_directory;
+use crate::{render, workspace};
+
+/// Runs the command, and returns how it ended.
+pub fn command(arguments: Run) -> Exit {
+    if let Err(exit) = workspace::enter(arguments.policy.directory.as_deref()) {
+        return exit;
+    }
+    let Ok(directory) = current_directory() else {
+        return Exit::NoSandbox;
+    };
+    if arguments.policy.backend == Backend::None {
+        return unconfined(&arguments.command);
+    }
+    let policy = match workspace::policy(&directory, &arguments.policy) {
+        Ok(policy) => policy
+            .with_network(match arguments.network {
+                NetworkMode::None => Network::None,
+                NetworkMode::Host => Network::Host,
+            })
+            .with_tmp(match arguments.tmp {
+                TmpMode::Private => Tmp::Private,
+                TmpMode::Host => Tmp::Host,
+                TmpMode::None => Tmp::None,
+            }),
+        Err(exit) => return exit,
+    };
+    let planned = match workspace::plan_policy(&policy, Purpose::Command) {
+        Ok(planned) => planned,
+        Err(exit) => return exit,
+    };
+    render::not_covered(&planned.plan);
+    let Some(name) = arguments.command.first().cloned() else {
+        return Exit::Usage;
+    };
+    let command = Command {
+        program: Program::Named(name.clone()),
+        args: arguments.command,
+        environment: environment(&planned.plan),
+        stdin: Stdin::Inherit,
+        cwd: directory,
+    };
+    match linux_sandbox::run(&planned.plan, command) {
+        Ok(report) => ended(&name, report.outcome),
+        Err(error) => render::no_sandbox(&error),
+    }
+}
+
+/// Returns this process's environment, with the temporary directory corrected.
+fn environment(plan: &sandbox_policy::Plan) -> Environment {
+    let vars: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    Environment {
+        path: std::env::var_os("PATH"),
+        vars: plan.corrected_environment(vars),
+    }
+}
+
+fn ended(name: &OsString, outcome: Outcome) -> Exit {
+    match outcome {
+        Outcome::Exited(code) => Exit::Command(code),
+        Outcome::Signaled(number) => u8::try_from(number).map_or(Exit::DoesNotApply, Exit::Signal),
+        Outcome::NotFound => {
+            render::error(&format!("Error: {}: command not found", name.display()));
+            Exit::NotFound
+        }
+        Outcome::NotExecutable(error) => {
+            let why = std::io::Error::from_raw_os_error(error);
+            render::error(&format!(
+                "Error: {}: cannot be executed: {why}",
+                name.display()
+            ));
+            Exit::NotExecutable
+        }
+    }
+}
+
+/// Becomes the command, without any sandbox, and says so.
+fn unconfined(command: &[OsString]) -> Exit {
+    use std::os::unix::process::CommandExt;
+    render::note("no sandbox: the command runs with all rights of this process");
+    let Some((name, rest)) = command.split_first() else {
+        return Exit::Usage;
+    };
+    let error = std::process::Command::new(name).args(rest).exec();
+    match error.kind() {
+        std::io::ErrorKind::NotFound => ended(name, Outcome::NotFound),
+        _ => ended(
+            name,
+            Outcome::NotExecutable(error.raw_os_error().unwrap_or(0)),
+        ),
+    }
+}

@@ -1,0 +1,70 @@
+//! From policy flags to a plan: what the flags mean on this host.
+
+use std::path::{Path, PathBuf};
+
+use sandbox_policy::{AbsolutePath, Plan, Policy, Purpose};
+
+use crate::cli::PolicyFlags;
+use crate::exit::Exit;
+use crate::render;
+
+/// A plan, and the writable roots by their real paths.
+pub struct Planned {
+    /// What the sandbox will be.
+    pub plan: Plan,
+    /// Where it may write.
+    pub roots: Vec<PathBuf>,
+}
+
+/// Changes to the directory of `-C`, if one was given.
+pub fn enter(directory: Option<&Path>) -> Result<(), Exit> {
+    let Some(directory) = directory else {
+        return Ok(());
+    };
+    std::env::set_current_dir(directory).map_err(|error| {
+        render::error(&format!(
+            "Error: cannot enter {}: {error}",
+            directory.display()
+        ));
+        Exit::Usage
+    })
+}
+
+/// Builds the default policy with the flags' additions.
+pub fn policy(directory: &Path, flags: &PolicyFlags) -> Result<Policy, Exit> {
+    let bad = |error: sandbox_policy::PolicyError| {
+        render::error(&format!("Error: {error}"));
+        Exit::Usage
+    };
+    let mut policy = Policy::workspace(AbsolutePath::new(directory).map_err(bad)?);
+    for writable in &flags.writable {
+        let path = directory.join(writable);
+        if !path.exists() {
+            render::error(&format!(
+                "Error: --writable {}: no such directory",
+                path.display()
+            ));
+            return Err(Exit::Usage);
+        }
+        policy = policy.with_writable(AbsolutePath::new(&path).map_err(bad)?);
+    }
+    Ok(policy)
+}
+
+/// Gathers the facts of this host and makes the plan.
+pub fn plan(directory: &Path, flags: &PolicyFlags, purpose: Purpose) -> Result<Planned, Exit> {
+    plan_policy(&policy(directory, flags)?, purpose)
+}
+
+/// Makes the plan for a finished policy.
+pub fn plan_policy(policy: &Policy, purpose: Purpose) -> Result<Planned, Exit> {
+    let facts = linux_sandbox::gather(policy).map_err(|error| render::no_sandbox(&error))?;
+    let plan = sandbox_policy::plan(policy, &facts, purpose)
+        .map_err(|error| render::refused_plan(&error))?;
+    let roots = facts
+        .roots
+        .iter()
+        .map(|root| root.real.as_path().to_path_buf())
+        .collect();
+    Ok(Planned { plan, roots })
+}
