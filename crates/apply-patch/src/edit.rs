@@ -57,13 +57,19 @@ pub enum EditError {
 /// Applies the chunks of one update to the bytes of a file.
 pub fn edit(old: &[u8], chunks: &[Chunk<'_>], options: &Options) -> Result<Edited, EditError> {
     let text = Text::new(old)?;
-    let located = locate(&text, chunks, options.on_ambiguous).map_err(EditError::Chunks)?;
+    let located = locate(&text, chunks, options).map_err(EditError::Chunks)?;
     if text.encoding() == Encoding::AsciiSuperset {
         check_additions(chunks)?;
     }
     let landing = |placed: &Placement<'_, '_>| {
-        let Placement { chunk, at, kind, .. } = *placed;
-        Landing { chunk, first_line: at + 1, kind }
+        let Placement {
+            chunk, at, kind, ..
+        } = *placed;
+        Landing {
+            chunk,
+            first_line: at + 1,
+            kind,
+        }
     };
     let landings = located.placements.iter().map(landing).collect();
     let newline = final_newline(&text, chunks, options.final_newline);
@@ -72,8 +78,17 @@ pub fn edit(old: &[u8], chunks: &[Chunk<'_>], options: &Options) -> Result<Edite
     // A decoded copy is not needed any more when the edited form is encoded.
     drop(text);
     let bytes = encoding.encode(edited);
-    let changed = if bytes == old { Changed::Nothing } else { Changed::Content };
-    Ok(Edited { bytes, landings, warnings: located.ambiguities, changed })
+    let changed = if bytes == old {
+        Changed::Nothing
+    } else {
+        Changed::Content
+    };
+    Ok(Edited {
+        bytes,
+        landings,
+        warnings: located.ambiguities,
+        changed,
+    })
 }
 
 /// Refuses text that the unknown encoding of the file may not have.
@@ -106,9 +121,17 @@ enum Newline {
 }
 
 fn final_newline(text: &Text<'_>, chunks: &[Chunk<'_>], option: FinalNewline) -> Newline {
-    let said = chunks.iter().rev().map(|chunk| chunk.no_newline).find(|said| said.old || said.new);
+    let said = chunks
+        .iter()
+        .rev()
+        .map(|chunk| chunk.no_newline)
+        .find(|said| said.old || said.new);
     if let Some(said) = said {
-        return if said.new { Newline::Unwanted } else { Newline::Wanted };
+        return if said.new {
+            Newline::Unwanted
+        } else {
+            Newline::Wanted
+        };
     }
     let terminated = text.is_empty() || text.end(text.len() - 1) != LineEnd::None;
     match option {
@@ -151,7 +174,14 @@ impl<'t> Writer<'t> {
         let mut out = Vec::with_capacity(mark.len() + text.size() + added + 2);
         out.extend_from_slice(mark);
         let none = LineEnd::None;
-        Self { text, out, next: 0, last_end: none, before: none, last: Last::Nowhere }
+        Self {
+            text,
+            out,
+            next: 0,
+            last_end: none,
+            before: none,
+            last: Last::Nowhere,
+        }
     }
 
     fn write(mut self, mut placements: Vec<Placement<'_, '_>>, newline: Newline) -> Vec<u8> {
@@ -188,7 +218,10 @@ impl<'t> Writer<'t> {
             ChunkLine::Add(text) => Some(*text),
             ChunkLine::Context(_) | ChunkLine::Remove(_) => None,
         });
-        let removed = run.iter().filter(|line| matches!(line, ChunkLine::Remove(_))).count();
+        let removed = run
+            .iter()
+            .filter(|line| matches!(line, ChunkLine::Remove(_)))
+            .count();
         let gone = self.next..(self.next + removed).min(self.text.len());
         for (index, text) in added.enumerate() {
             let partner = gone.clone().nth(index).or(gone.clone().last());
@@ -244,10 +277,14 @@ impl<'t> Writer<'t> {
     }
 
     fn neighbour(&self) -> LineEnd {
-        [self.before, self.text.end(self.next), self.text.preferred_end()]
-            .into_iter()
-            .find(|end| *end != LineEnd::None)
-            .unwrap_or(LineEnd::Lf)
+        [
+            self.before,
+            self.text.end(self.next),
+            self.text.preferred_end(),
+        ]
+        .into_iter()
+        .find(|end| *end != LineEnd::None)
+        .unwrap_or(LineEnd::Lf)
     }
 
     fn finish(&mut self, newline: Newline) {

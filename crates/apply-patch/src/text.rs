@@ -106,7 +106,10 @@ impl<'a> Text<'a> {
     pub fn new(file: &'a [u8]) -> Result<Self, EncodingError> {
         let (bytes, encoding) = decode(file)?;
         if bytes.len() > LARGEST {
-            return Err(EncodingError::TooLarge { size: bytes.len(), limit: LARGEST });
+            return Err(EncodingError::TooLarge {
+                size: bytes.len(),
+                limit: LARGEST,
+            });
         }
         let terminator = match memchr(b'\n', &bytes) {
             None if memchr(b'\r', &bytes).is_some() => b'\r',
@@ -114,7 +117,13 @@ impl<'a> Text<'a> {
         };
         let starts = line_starts(&bytes, terminator);
         let ascii = bytes.is_ascii();
-        Ok(Self { bytes, encoding, starts, terminator, ascii })
+        Ok(Self {
+            bytes,
+            encoding,
+            starts,
+            terminator,
+            ascii,
+        })
     }
 
     /// Returns the number of lines; a final line end opens no further one.
@@ -200,6 +209,18 @@ impl Encoding {
     }
 }
 
+/// Spells control characters out, so that a reader sees tabs and a terminal stays as it is.
+pub(crate) fn visible(line: &str) -> String {
+    let spell = |c: char| {
+        let spelled = c.is_control().then(|| c.escape_default());
+        spelled
+            .into_iter()
+            .flatten()
+            .chain((!c.is_control()).then_some(c))
+    };
+    line.chars().flat_map(spell).collect()
+}
+
 fn decode(file: &[u8]) -> Result<(Cow<'_, [u8]>, Encoding), EncodingError> {
     match file {
         [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => Err(EncodingError::Utf32),
@@ -230,7 +251,10 @@ fn line_starts(bytes: &[u8], terminator: u8) -> Vec<u32> {
     starts.push(0);
     // The caller has refused files whose positions do not fit.
     starts.extend(ends.map(|end| end as u32 + 1));
-    if starts.last().is_some_and(|last| *last as usize != bytes.len()) {
+    if starts
+        .last()
+        .is_some_and(|last| *last as usize != bytes.len())
+    {
         starts.push(bytes.len() as u32);
     }
     starts
@@ -242,7 +266,9 @@ mod tests {
 
     fn lines(file: &[u8]) -> Vec<(Vec<u8>, LineEnd)> {
         let text = Text::new(file).unwrap();
-        (0..text.len()).map(|i| (text.line(i).to_vec(), text.end(i))).collect()
+        (0..text.len())
+            .map(|i| (text.line(i).to_vec(), text.end(i)))
+            .collect()
     }
 
     #[test]
@@ -257,7 +283,10 @@ mod tests {
 
     #[test]
     fn cr_is_a_line_end_only_without_any_lf() {
-        assert_eq!(lines(b"a\rb\r"), vec![(b"a".to_vec(), LineEnd::Cr), (b"b".to_vec(), LineEnd::Cr)]);
+        assert_eq!(
+            lines(b"a\rb\r"),
+            vec![(b"a".to_vec(), LineEnd::Cr), (b"b".to_vec(), LineEnd::Cr)]
+        );
         assert_eq!(lines(b"a\r\r\nb\n")[0], (b"a\r".to_vec(), LineEnd::CrLf));
     }
 
@@ -283,7 +312,10 @@ mod tests {
 
     #[test]
     fn utf16_comes_back_as_it_was() {
-        for file in [&b"\xff\xfea\0\r\0\n\0=\xd8\0\xde"[..], b"\xfe\xff\0a\0\n\xd8=\xde\0"] {
+        for file in [
+            &b"\xff\xfea\0\r\0\n\0=\xd8\0\xde"[..],
+            b"\xfe\xff\0a\0\n\xd8=\xde\0",
+        ] {
             let text = Text::new(file).unwrap();
             let edited = text.lines(0, text.len()).to_vec();
             assert_eq!(text.encoding().encode(edited), file);

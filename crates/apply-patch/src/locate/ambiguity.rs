@@ -4,10 +4,10 @@
 //! place only bounds every chunk before it. What more than one place is left
 //! for is a question that only the writer of the patch can answer.
 
+use super::Ambiguity;
 use super::failure::{Candidates, ChunkFailure};
 use super::locator::{Locator, Wanted};
 use super::script::Script;
-use super::Ambiguity;
 use crate::options::OnAmbiguous;
 
 impl<'t, 'a: 't> Locator<'t, '_, 'a> {
@@ -26,19 +26,27 @@ impl<'t, 'a: 't> Locator<'t, '_, 'a> {
             return Ok(first);
         }
         let bound = self.bound(number, first + length);
-        let fits: Vec<usize> =
-            found.iter().copied().take_while(|at| at + length <= bound).map(|at| at + 1).collect();
+        let fits: Vec<usize> = found
+            .iter()
+            .copied()
+            .take_while(|at| at + length <= bound)
+            .map(|at| at + 1)
+            .collect();
         if fits.len() < 2 {
             return Ok(first);
         }
         let more = fits.len() > Self::LISTED;
         let lines = fits.into_iter().take(Self::LISTED).collect();
         let candidates = Candidates { lines, more };
-        match self.on_ambiguous {
+        match self.options.on_ambiguous {
             OnAmbiguous::Refuse => Err(self.ambiguous(number, candidates)),
             OnAmbiguous::First => {
                 let line = self.chunks[number].line;
-                self.ambiguities.push(Ambiguity { chunk: number, line, candidates });
+                self.ambiguities.push(Ambiguity {
+                    chunk: number,
+                    line,
+                    candidates,
+                });
                 Ok(first)
             }
         }
@@ -60,7 +68,11 @@ impl<'t, 'a: 't> Locator<'t, '_, 'a> {
             Some(header) => vec![header.as_bytes()],
             None => Script::without_separators(chunk).pattern(),
         };
-        let wanted = Wanted { from: 0, limit: 2, near: None };
+        let wanted = Wanted {
+            from: 0,
+            limit: 2,
+            near: None,
+        };
         let place = match self.search(&lines, wanted) {
             Some((_, places)) if places.len() == 1 => places.first().copied(),
             _ => None,

@@ -108,7 +108,9 @@ mod tests {
     use super::*;
 
     fn kind(a: &str, b: &str) -> Option<MatchKind> {
-        MatchKind::ALL.into_iter().find(|kind| kind.key(a.as_bytes()) == kind.key(b.as_bytes()))
+        MatchKind::ALL
+            .into_iter()
+            .find(|kind| kind.key(a.as_bytes()) == kind.key(b.as_bytes()))
     }
 
     #[test]
@@ -116,19 +118,33 @@ mod tests {
         assert_eq!(kind("a", "a"), Some(MatchKind::Exact));
         assert_eq!(kind("a", "a \t"), Some(MatchKind::TrailingSpace));
         assert_eq!(kind("\u{a0}x\u{3000}", "x"), Some(MatchKind::Indentation));
-        assert_eq!(kind("it\u{2019}s \u{2013} ok", "it's - ok"), Some(MatchKind::Punctuation));
-        assert_eq!(kind("cafe\u{301}", "caf\u{e9}"), Some(MatchKind::Normalisation));
+        assert_eq!(
+            kind("it\u{2019}s \u{2013} ok", "it's - ok"),
+            Some(MatchKind::Punctuation)
+        );
+        assert_eq!(
+            kind("cafe\u{301}", "caf\u{e9}"),
+            Some(MatchKind::Normalisation)
+        );
     }
 
     #[test]
     fn what_the_reference_keeps_apart_stays_apart() {
-        for (a, b) in [("\u{200b}x", "x"), ("wait...", "wait\u{2026}"), ("A", "a"), ("a  b", "a b")] {
+        for (a, b) in [
+            ("\u{200b}x", "x"),
+            ("wait...", "wait\u{2026}"),
+            ("A", "a"),
+            ("a  b", "a b"),
+        ] {
             assert_eq!(kind(a, b), None, "{a:?} {b:?}");
         }
     }
 
     #[test]
     fn bytes_that_are_no_utf8_are_no_white_space() {
-        assert_eq!(MatchKind::Indentation.key(b" \xa0x "), Cow::Borrowed(b"\xa0x"));
+        assert_eq!(
+            MatchKind::Indentation.key(b" \xa0x "),
+            Cow::Borrowed(b"\xa0x")
+        );
     }
 }

@@ -75,7 +75,11 @@ impl std::fmt::Display for Candidates {
             let comma = if index == 0 { "" } else { ", " };
             write!(f, "{comma}{line}")?;
         }
-        if self.more { f.write_str(" and more") } else { Ok(()) }
+        if self.more {
+            f.write_str(" and more")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -86,7 +90,10 @@ impl ChunkFailure {
             FailureKind::HeaderNotFound { header } => {
                 format!("Failed to find context '{header}' in {path}")
             }
-            FailureKind::Ambiguous { expected, candidates } => format!(
+            FailureKind::Ambiguous {
+                expected,
+                candidates,
+            } => format!(
                 "Found expected lines in several places in {path} (lines {candidates}):\n{}",
                 expected.join("\n")
             ),
@@ -94,14 +101,21 @@ impl ChunkFailure {
             | FailureKind::NotAtEnd { expected, .. }
             | FailureKind::OutOfOrder { expected, .. }
             | FailureKind::AlreadyApplied { expected, .. } => {
-                format!("Failed to find expected lines in {path}:\n{}", expected.join("\n"))
+                format!(
+                    "Failed to find expected lines in {path}:\n{}",
+                    expected.join("\n")
+                )
             }
         }
     }
 
     /// Returns the lines to print below the message: which chunk, why, and where to look.
     pub fn details(&self) -> Vec<String> {
-        let mut lines = vec![format!("chunk {} (line {} of the patch)", self.chunk + 1, self.line)];
+        let mut lines = vec![format!(
+            "chunk {} (line {} of the patch)",
+            self.chunk + 1,
+            self.line
+        )];
         lines.extend(self.cause());
         if let Some(nearest) = &self.nearest {
             lines.extend(nearest.describe());
@@ -119,7 +133,9 @@ impl ChunkFailure {
             FailureKind::Ambiguous { .. } => {
                 "add context lines or an '@@' header that only one of the places has".to_owned()
             }
-            FailureKind::NotAtEnd { found: Some(line), .. } => format!(
+            FailureKind::NotAtEnd {
+                found: Some(line), ..
+            } => format!(
                 "the chunk is marked as the end of the file, but its lines are at line {line}: \
                  remove '*** End of File' or add the lines that follow"
             ),

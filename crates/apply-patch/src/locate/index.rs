@@ -47,7 +47,13 @@ impl<'t> Index<'t> {
             })
             .collect();
         let (offsets, places) = places(&lines, numbers.len());
-        Self { kind, numbers, lines, offsets, places }
+        Self {
+            kind,
+            numbers,
+            lines,
+            offsets,
+            places,
+        }
     }
 
     /// Returns the numbers of a pattern, or `None` if a line of it is nowhere.
@@ -63,7 +69,9 @@ impl<'t> Index<'t> {
 
     /// Tells whether the pattern stands at a line.
     pub(crate) fn stands_at(&self, pattern: &[u32], at: usize) -> bool {
-        self.lines.get(at..).is_some_and(|rest| rest.starts_with(pattern))
+        self.lines
+            .get(at..)
+            .is_some_and(|rest| rest.starts_with(pattern))
     }
 
     /// Returns the first places at or after a line, at most `limit` of them.
@@ -96,13 +104,17 @@ impl<'t> Index<'t> {
 
     /// Returns where a line of the vocabulary stands, in order.
     pub(crate) fn places_of(&self, line: &[u8]) -> Option<&[u32]> {
-        self.numbers.get(&self.kind.key(line)).map(|number| self.places(*number))
+        self.numbers
+            .get(&self.kind.key(line))
+            .map(|number| self.places(*number))
     }
 
     /// Returns where a line of this number stands, in order.
     fn places(&self, number: u32) -> &[u32] {
         let bound = |i: usize| self.offsets.get(i).map_or(0, |offset| *offset as usize);
-        self.places.get(bound(number as usize)..bound(number as usize + 1)).unwrap_or_default()
+        self.places
+            .get(bound(number as usize)..bound(number as usize + 1))
+            .unwrap_or_default()
     }
 
     fn compare(&self, pattern: &[u32], at: usize) -> (bool, usize) {
@@ -157,7 +169,12 @@ fn borders(pattern: &[u32]) -> Vec<usize> {
 /// Sorts the lines by number, as a counting sort does.
 fn places(lines: &[u32], numbers: usize) -> (Vec<u32>, Vec<u32>) {
     let mut offsets = vec![0u32; numbers + 2];
-    let known = || lines.iter().enumerate().filter(|(_, number)| **number != UNKNOWN);
+    let known = || {
+        lines
+            .iter()
+            .enumerate()
+            .filter(|(_, number)| **number != UNKNOWN)
+    };
     for (_, number) in known() {
         offsets[*number as usize + 2] += 1;
     }
@@ -184,7 +201,9 @@ struct Sieve {
 
 impl Default for Sieve {
     fn default() -> Self {
-        Self { bits: vec![0; 1024] }
+        Self {
+            bits: vec![0; 1024],
+        }
     }
 }
 
@@ -250,6 +269,9 @@ mod tests {
         let pattern = "x\n".repeat(8_000) + "y\n" + &"x\n".repeat(8_000);
         assert!(find(&file, &pattern, 0).is_empty());
         let periodic = "x\nx\ny\n".repeat(20_000);
-        assert_eq!(find(&periodic, &("x\nx\ny\n".repeat(8_000) + "x\ny"), 0), [0usize; 0]);
+        assert_eq!(
+            find(&periodic, &("x\nx\ny\n".repeat(8_000) + "x\ny"), 0),
+            [0usize; 0]
+        );
     }
 }

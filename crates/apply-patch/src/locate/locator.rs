@@ -8,7 +8,7 @@ use super::index::Index;
 use super::nearest::nearest;
 use super::script::Script;
 use super::{Ambiguity, Located, Placement};
-use crate::options::OnAmbiguous;
+use crate::options::{ClosedHeader, Options};
 use crate::syntax::ast::{Chunk, LineHint};
 use crate::text::Text;
 
@@ -19,7 +19,7 @@ const DIAGNOSED: usize = 20;
 pub(super) struct Locator<'t, 'p, 'a> {
     pub(super) text: &'t Text<'t>,
     pub(super) chunks: &'p [Chunk<'a>],
-    pub(super) on_ambiguous: OnAmbiguous,
+    pub(super) options: Options,
     pub(super) ambiguities: Vec<Ambiguity>,
     /// Where each chunk stands that stands in one place only, as far as asked.
     pub(super) unique: HashMap<usize, Option<usize>>,
@@ -48,15 +48,11 @@ struct Spot<'p, 'a> {
 }
 
 impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
-    pub(super) fn new(
-        text: &'t Text<'t>,
-        chunks: &'p [Chunk<'a>],
-        on_ambiguous: OnAmbiguous,
-    ) -> Self {
+    pub(super) fn new(text: &'t Text<'t>, chunks: &'p [Chunk<'a>], options: Options) -> Self {
         Self {
             text,
             chunks,
-            on_ambiguous,
+            options,
             ambiguities: Vec::new(),
             unique: HashMap::new(),
             vocabulary: chunks.iter().flat_map(asked_lines).collect(),
@@ -77,7 +73,10 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
             }
         }
         if self.failures.is_empty() {
-            Ok(Located { placements, ambiguities: self.ambiguities })
+            Ok(Located {
+                placements,
+                ambiguities: self.ambiguities,
+            })
         } else {
             Err(self.failures)
         }
@@ -103,15 +102,16 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
             self.drift = spot.at as isize - first_line(hint) as isize;
         }
         let Spot { at, kind, script } = spot;
-        Ok(Placement { chunk: number, at, kind, script })
+        Ok(Placement {
+            chunk: number,
+            at,
+            kind,
+            script,
+        })
     }
 
     /// Finds the headers, each below the one before; the search starts below the last (R61).
-    fn anchor(
-        &mut self,
-        number: usize,
-        chunk: &Chunk<'a>,
-    ) -> Result<Option<usize>, ChunkFailure> {
+    fn anchor(&mut self, number: usize, chunk: &Chunk<'a>) -> Result<Option<usize>, ChunkFailure> {
         let mut anchor = None;
         for header in &chunk.headers {
             let from = anchor.unwrap_or(self.cursor);
@@ -128,14 +128,22 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
     }
 
     fn header(&mut self, header: &'a str, from: usize) -> Option<usize> {
-        let wanted = Wanted { from, limit: 1, near: None };
-        let literal = self.search(&[header.as_bytes()], wanted);
-        let closed = |this: &mut Self| {
-            let inner = without_closing(header)?;
-            this.search(&[inner.as_bytes()], wanted)
+        let wanted = Wanted {
+            from,
+            limit: 1,
+            near: None,
         };
-        let (_, found) = literal.or_else(|| closed(self))?;
-        found.first().copied()
+        let inner = match self.options.closed_header {
+            ClosedHeader::Literal => None,
+            ClosedHeader::Lenient => without_closing(header),
+        };
+        [Some(header), inner]
+            .into_iter()
+            .flatten()
+            .find_map(|line| {
+                let (_, found) = self.search(&[line.as_bytes()], wanted)?;
+                found.first().copied()
+            })
     }
 
     fn exactly(&mut self, line: &'a str, from: usize) -> Option<usize> {
@@ -161,7 +169,11 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
         if anchor.is_some() || (chunk.hint.is_some() && at < end) {
             self.cursor = self.cursor.max(anchor.unwrap_or(at));
         }
-        Spot { at, kind: MatchKind::Exact, script }
+        Spot {
+            at,
+            kind: MatchKind::Exact,
+            script,
+        }
     }
 
     /// Places a chunk on the last lines of the file, or nowhere (R65).
@@ -177,7 +189,9 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
         let shorter = bare.without_final_blank();
         for script in [Some(whole), Some(bare), shorter].into_iter().flatten() {
             let pattern = script.pattern();
-            let Some(at) = self.text.len().checked_sub(pattern.len()) else { continue };
+            let Some(at) = self.text.len().checked_sub(pattern.len()) else {
+                continue;
+            };
             if pattern.is_empty() || at < from {
                 continue;
             }
@@ -197,12 +211,20 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
         let from = anchor.unwrap_or(self.cursor);
         let hint = self.chunks[number].hint.filter(|_| anchor.is_none());
         let near = hint.map(|hint| self.expected(hint));
-        let limit = if near.is_some() { usize::MAX } else { Self::LISTED + 1 };
+        let limit = if near.is_some() {
+            usize::MAX
+        } else {
+            Self::LISTED + 1
+        };
         let wanted = Wanted { from, limit, near };
-        let shorter = script.without_final_blank().filter(|script| !script.pattern().is_empty());
+        let shorter = script
+            .without_final_blank()
+            .filter(|script| !script.pattern().is_empty());
         for script in [Some(script), shorter].into_iter().flatten() {
             let pattern = script.pattern();
-            let Some((kind, found)) = self.search(&pattern, wanted) else { continue };
+            let Some((kind, found)) = self.search(&pattern, wanted) else {
+                continue;
+            };
             let at = match near {
                 Some(near) => nearest_to(&found, near),
                 None if anchor.is_some() => found.first().copied().unwrap_or(from),
@@ -234,14 +256,18 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
     fn stands(&mut self, lines: &[&[u8]], at: usize) -> Option<MatchKind> {
         self.kinds(lines).find(|kind| {
             let index = self.index(*kind);
-            index.pattern(lines).is_some_and(|pattern| index.stands_at(&pattern, at))
+            index
+                .pattern(lines)
+                .is_some_and(|pattern| index.stands_at(&pattern, at))
         })
     }
 
     /// Returns the ways that can make a difference to these lines.
     fn kinds(&self, lines: &[&[u8]]) -> impl Iterator<Item = MatchKind> + use<> {
         let plain = self.text.is_ascii() && lines.iter().all(|line| line.is_ascii());
-        MatchKind::ALL.into_iter().filter(move |kind| !(plain && kind.needs_unicode()))
+        MatchKind::ALL
+            .into_iter()
+            .filter(move |kind| !(plain && kind.needs_unicode()))
     }
 
     fn index(&mut self, kind: MatchKind) -> &Index<'t> {
@@ -256,20 +282,29 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
 
     fn fail(&self, number: usize, kind: FailureKind) -> ChunkFailure {
         let line = self.chunks[number].line;
-        ChunkFailure { chunk: number, line, kind, nearest: None }
+        ChunkFailure {
+            chunk: number,
+            line,
+            kind,
+            nearest: None,
+        }
     }
 
-    pub(super) fn ambiguous(
-        &self,
-        number: usize,
-        candidates: super::Candidates,
-    ) -> ChunkFailure {
+    pub(super) fn ambiguous(&self, number: usize, candidates: super::Candidates) -> ChunkFailure {
         let expected = self.expectation(number);
-        self.fail(number, FailureKind::Ambiguous { expected, candidates })
+        self.fail(
+            number,
+            FailureKind::Ambiguous {
+                expected,
+                candidates,
+            },
+        )
     }
 
     fn header_not_found(&mut self, number: usize, header: &'a str, from: usize) -> ChunkFailure {
-        let kind = FailureKind::HeaderNotFound { header: header.to_owned() };
+        let kind = FailureKind::HeaderNotFound {
+            header: header.to_owned(),
+        };
         let mut failure = self.fail(number, kind);
         if self.failures.len() < DIAGNOSED {
             let text = self.text;
@@ -281,7 +316,11 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
 
     fn not_at_end(&mut self, number: usize, from: usize) -> ChunkFailure {
         let pattern = Script::without_separators(&self.chunks[number]).pattern();
-        let wanted = Wanted { from, limit: 1, near: None };
+        let wanted = Wanted {
+            from,
+            limit: 1,
+            near: None,
+        };
         let Some((_, found)) = self.search(&pattern, wanted) else {
             return self.not_found(number, from);
         };
@@ -297,13 +336,33 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
         }
         let script = Script::without_separators(&self.chunks[number]);
         let pattern = script.pattern();
-        let earlier = Wanted { from: 0, limit: 1, near: None };
-        if let Some(at) = self.search(&pattern, earlier).and_then(|(_, at)| at.first().copied()) {
-            let kind = FailureKind::OutOfOrder { expected, found: at + 1, from: from + 1 };
+        let earlier = Wanted {
+            from: 0,
+            limit: 1,
+            near: None,
+        };
+        if let Some(at) = self
+            .search(&pattern, earlier)
+            .and_then(|(_, at)| at.first().copied())
+        {
+            let kind = FailureKind::OutOfOrder {
+                expected,
+                found: at + 1,
+                from: from + 1,
+            };
             return self.fail(number, kind);
         }
-        if let Some(at) = script.result().and_then(|result| applied(self.text, &result)) {
-            return self.fail(number, FailureKind::AlreadyApplied { expected, found: at + 1 });
+        if let Some(at) = script
+            .result()
+            .and_then(|result| applied(self.text, &result))
+        {
+            return self.fail(
+                number,
+                FailureKind::AlreadyApplied {
+                    expected,
+                    found: at + 1,
+                },
+            );
         }
         let mut failure = self.fail(number, FailureKind::NotFound { expected });
         let text = self.text;
@@ -315,7 +374,11 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
     /// Returns all lines that the chunk expects, as the reference prints them.
     fn expectation(&self, number: usize) -> Vec<String> {
         let text = |line: &[u8]| String::from_utf8_lossy(line).into_owned();
-        Script::whole(&self.chunks[number]).pattern().into_iter().map(text).collect()
+        Script::whole(&self.chunks[number])
+            .pattern()
+            .into_iter()
+            .map(text)
+            .collect()
     }
 }
 
@@ -332,7 +395,10 @@ fn asked_lines<'a>(chunk: &Chunk<'a>) -> Vec<&'a [u8]> {
 
 /// Drops the ` @@` that closes a header in unified-diff style.
 fn without_closing(header: &str) -> Option<&str> {
-    header.strip_suffix("@@").map(str::trim_end).filter(|inner| !inner.is_empty())
+    header
+        .strip_suffix("@@")
+        .map(str::trim_end)
+        .filter(|inner| !inner.is_empty())
 }
 
 fn ends_file(chunk: &Chunk<'_>) -> bool {
@@ -342,11 +408,19 @@ fn ends_file(chunk: &Chunk<'_>) -> bool {
 /// Returns the line, counted from 0, that the numbers name; without old lines
 /// they name the line before the insertion.
 fn first_line(hint: LineHint<'_>) -> usize {
-    if hint.old_lines == 0 { hint.old_start } else { hint.old_start.saturating_sub(1) }
+    if hint.old_lines == 0 {
+        hint.old_start
+    } else {
+        hint.old_start.saturating_sub(1)
+    }
 }
 
 fn nearest_to(found: &[usize], near: usize) -> usize {
-    found.iter().copied().min_by_key(|at| at.abs_diff(near)).unwrap_or(near)
+    found
+        .iter()
+        .copied()
+        .min_by_key(|at| at.abs_diff(near))
+        .unwrap_or(near)
 }
 
 /// Finds the result of a chunk in a file where the chunk does not apply.

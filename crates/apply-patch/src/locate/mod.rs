@@ -18,7 +18,7 @@ pub use nearest::{Difference, Differing, Nearest};
 
 pub(crate) use script::Script;
 
-use crate::options::OnAmbiguous;
+use crate::options::Options;
 use crate::syntax::ast::Chunk;
 use crate::text::Text;
 
@@ -57,7 +57,7 @@ pub(crate) struct Located<'p, 'a> {
 pub(crate) fn locate<'p, 'a>(
     text: &Text<'_>,
     chunks: &'p [Chunk<'a>],
-    on_ambiguous: OnAmbiguous,
+    options: &Options,
 ) -> Result<Located<'p, 'a>, Vec<ChunkFailure>> {
-    locator::Locator::new(text, chunks, on_ambiguous).run()
+    locator::Locator::new(text, chunks, *options).run()
 }

@@ -10,7 +10,7 @@ use similar::TextDiff;
 
 use super::compare::{MatchKind, plain, trim};
 use super::index::Index;
-use crate::text::Text;
+use crate::text::{Text, visible};
 
 /// The place that is most like what was expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,18 +75,34 @@ impl Difference {
         if same(|c| Some(if matches!(c, '"' | '`') { '\'' } else { c })) {
             return Self::Quotes;
         }
-        if expected.to_lowercase() == actual.to_lowercase() { Self::Case } else { Self::Text }
+        if expected.to_lowercase() == actual.to_lowercase() {
+            Self::Case
+        } else {
+            Self::Text
+        }
     }
 }
 
 impl Nearest {
     pub(super) fn describe(&self) -> Vec<String> {
-        let Differing { line, expected, actual, difference } = &self.differing;
+        let Differing {
+            line,
+            expected,
+            actual,
+            difference,
+        } = &self.differing;
         let mut lines = vec![
-            format!("nearest place: line {}; first difference: line {line}", self.line),
-            format!("  expected: {}", expected.escape_debug()),
+            format!(
+                "nearest place: line {}; first difference: line {line}",
+                self.line
+            ),
+            format!("  expected: {}", visible(expected)),
         ];
-        lines.extend(actual.iter().map(|actual| format!("  found:    {}", actual.escape_debug())));
+        lines.extend(
+            actual
+                .iter()
+                .map(|actual| format!("  found:    {}", visible(actual))),
+        );
         lines.push(format!("  {}", difference.describe()));
         lines
     }
@@ -111,7 +127,10 @@ pub(super) fn nearest(
 ) -> Option<Nearest> {
     let start = elected(index, pattern, from).or_else(|| lookalike(text, pattern))?;
     let differing = first_difference(text, pattern, start)?;
-    Some(Nearest { line: start + 1, differing })
+    Some(Nearest {
+        line: start + 1,
+        differing,
+    })
 }
 
 fn elected(index: &Index<'_>, pattern: &[&[u8]], from: usize) -> Option<usize> {
@@ -138,8 +157,10 @@ fn elected(index: &Index<'_>, pattern: &[&[u8]], from: usize) -> Option<usize> {
 
 /// Finds the line of the file that looks most like the longest of the pattern.
 fn lookalike(text: &Text<'_>, pattern: &[&[u8]]) -> Option<usize> {
-    let (offset, wanted) =
-        pattern.iter().enumerate().max_by_key(|(_, line)| trim(line).len().min(LONGEST))?;
+    let (offset, wanted) = pattern
+        .iter()
+        .enumerate()
+        .max_by_key(|(_, line)| trim(line).len().min(LONGEST))?;
     let wanted = start_of(wanted);
     let letters = histogram(wanted);
     let mut finalists: Vec<(usize, usize)> = Vec::new();
@@ -202,11 +223,21 @@ fn first_difference(text: &Text<'_>, pattern: &[&[u8]], start: usize) -> Option<
     let expected = String::from_utf8_lossy(pattern[offset]).into_owned();
     if at >= text.len() {
         let difference = Difference::EndOfFile;
-        return Some(Differing { line: at + 1, expected, actual: None, difference });
+        return Some(Differing {
+            line: at + 1,
+            expected,
+            actual: None,
+            difference,
+        });
     }
     let actual = String::from_utf8_lossy(text.line(at)).into_owned();
     let difference = Difference::between(&expected, &actual);
-    Some(Differing { line: at + 1, expected, actual: Some(actual), difference })
+    Some(Differing {
+        line: at + 1,
+        expected,
+        actual: Some(actual),
+        difference,
+    })
 }
 
 #[cfg(test)]
@@ -223,7 +254,11 @@ mod tests {
             ("b = 2", "b = 3", Difference::Text),
         ];
         for (expected, actual, difference) in cases {
-            assert_eq!(Difference::between(expected, actual), difference, "{expected:?}");
+            assert_eq!(
+                Difference::between(expected, actual),
+                difference,
+                "{expected:?}"
+            );
         }
     }
 

@@ -13,18 +13,26 @@ pub(crate) struct Script<'p, 'a> {
 impl<'p, 'a> Script<'p, 'a> {
     /// Takes all lines of a chunk.
     pub(super) fn whole(chunk: &'p Chunk<'a>) -> Self {
-        Self { lines: Cow::Borrowed(&chunk.lines) }
+        Self {
+            lines: Cow::Borrowed(&chunk.lines),
+        }
     }
 
     /// Takes the lines of a chunk without the blank lines that may be separators.
     pub(super) fn without_separators(chunk: &'p Chunk<'a>) -> Self {
         let kept = chunk.lines.len().saturating_sub(chunk.blank_tail_lines);
-        Self { lines: Cow::Borrowed(&chunk.lines[..kept]) }
+        Self {
+            lines: Cow::Borrowed(&chunk.lines[..kept]),
+        }
     }
 
     /// Returns the lines that must stand in the file.
     pub(super) fn pattern(&self) -> Vec<&'a [u8]> {
-        self.lines.iter().filter_map(old).map(str::as_bytes).collect()
+        self.lines
+            .iter()
+            .filter_map(old)
+            .map(str::as_bytes)
+            .collect()
     }
 
     /// Returns the lines that will stand there, if any of them is new.
@@ -33,7 +41,13 @@ impl<'p, 'a> Script<'p, 'a> {
         if !self.lines.iter().any(news) {
             return None;
         }
-        Some(self.lines.iter().filter_map(new).map(str::as_bytes).collect())
+        Some(
+            self.lines
+                .iter()
+                .filter_map(new)
+                .map(str::as_bytes)
+                .collect(),
+        )
     }
 
     /// Drops an empty line at the end of the pattern, and one from the end of
@@ -55,7 +69,9 @@ impl<'p, 'a> Script<'p, 'a> {
         if additions_follow && lines.last() == Some(&ChunkLine::Add("")) {
             lines.pop();
         }
-        Some(Self { lines: Cow::Owned(lines) })
+        Some(Self {
+            lines: Cow::Owned(lines),
+        })
     }
 }
 

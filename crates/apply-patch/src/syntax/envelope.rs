@@ -48,7 +48,11 @@ enum Tabs {
 
 /// Takes the wrappers off and checks both ends (R10-R12).
 pub(super) fn open(text: &str) -> Result<Envelope<'_>, ParseError> {
-    let mut envelope = Envelope { body: text.trim(), tabs: Tabs::Keep, wrappers: Vec::new() };
+    let mut envelope = Envelope {
+        body: text.trim(),
+        tabs: Tabs::Keep,
+        wrappers: Vec::new(),
+    };
     for _ in 0..DEEPEST {
         if envelope.fault().is_none() || !envelope.unwrap_once() {
             break;
@@ -77,16 +81,25 @@ impl<'a> Envelope<'a> {
     /// Adds to an error of the machine what only the whole text can tell.
     pub(super) fn explain(&self, error: ParseError) -> ParseError {
         match error {
-            ParseError::Patch { fault: fault @ PatchFault::LastLine, .. } => ParseError::Patch {
+            ParseError::Patch {
+                fault: fault @ PatchFault::LastLine,
+                ..
+            } => ParseError::Patch {
                 fault,
                 hint: diagnose(self.body, fault),
                 arrived: self.arrived(),
             },
-            ParseError::Hunk { line, fault: HunkFault::NotAHeader { line: text }, hint: None }
-                if starts_unified_diff(&text) =>
-            {
+            ParseError::Hunk {
+                line,
+                fault: HunkFault::NotAHeader { line: text },
+                hint: None,
+            } if starts_unified_diff(&text) => {
                 let fault = HunkFault::NotAHeader { line: text };
-                ParseError::Hunk { line, fault, hint: Some(Hint::UnifiedDiff) }
+                ParseError::Hunk {
+                    line,
+                    fault,
+                    hint: Some(Hint::UnifiedDiff),
+                }
             }
             other => other,
         }
@@ -103,7 +116,10 @@ impl<'a> Envelope<'a> {
     }
 
     fn arrived(&self) -> Arrived {
-        Arrived::of(first_line(self.body).trim_end(), last_line(self.body).trim_end())
+        Arrived::of(
+            first_line(self.body).trim_end(),
+            last_line(self.body).trim_end(),
+        )
     }
 
     fn unwrap_once(&mut self) -> bool {
@@ -149,7 +165,9 @@ fn heredoc_command(line: &str) -> Option<(Option<&str>, &str)> {
     }
     let (command, operator) = line.split_once("<<")?;
     let command = command.trim_end();
-    COMMANDS.contains(&command).then_some((Some(command), operator))
+    COMMANDS
+        .contains(&command)
+        .then_some((Some(command), operator))
 }
 
 /// Reads a heredoc word that is one plain or quoted tag.
@@ -215,7 +233,10 @@ fn diagnose(body: &str, fault: PatchFault) -> Option<Hint> {
     if first.starts_with(['{', '[', '"']) && body.contains(BEGIN) {
         return Some(Hint::JsonWrapped);
     }
-    if body.lines().any(|line| line.starts_with("```") || line.starts_with("~~~")) {
+    if body
+        .lines()
+        .any(|line| line.starts_with("```") || line.starts_with("~~~"))
+    {
         return Some(Hint::Fence);
     }
     if heredoc_command(first.trim()).is_some() {
@@ -224,19 +245,23 @@ fn diagnose(body: &str, fault: PatchFault) -> Option<Hint> {
     if let Some(index) = body.lines().position(|line| line.trim() == BEGIN) {
         return Some(Hint::TextBefore { line: index + 1 });
     }
-    body.lines().take(50).any(starts_unified_diff).then_some(Hint::UnifiedDiff)
+    body.lines()
+        .take(50)
+        .any(starts_unified_diff)
+        .then_some(Hint::UnifiedDiff)
 }
 
 fn text_after_end(body: &str) -> Option<Hint> {
     let mut lines = body.lines().enumerate();
     lines.find(|(_, line)| line.trim() == END)?;
-    let (index, _) =
-        lines.find(|(_, line)| !matches!(line.trim(), "" | END))?;
+    let (index, _) = lines.find(|(_, line)| !matches!(line.trim(), "" | END))?;
     Some(Hint::TextAfter { line: index + 1 })
 }
 
 fn starts_unified_diff(line: &str) -> bool {
-    ["diff --git ", "--- ", "+++ ", "@@ -"].iter().any(|start| line.starts_with(start))
+    ["diff --git ", "--- ", "+++ ", "@@ -"]
+        .iter()
+        .any(|start| line.starts_with(start))
 }
 
 fn first_line(body: &str) -> &str {

@@ -5,6 +5,8 @@
 
 use thiserror::Error;
 
+use crate::text::visible;
+
 /// Why a text is not a patch.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ParseError {
@@ -56,11 +58,19 @@ impl ParseError {
     }
 
     pub(super) fn patch(fault: PatchFault) -> Self {
-        Self::Patch { fault, hint: None, arrived: Arrived::default() }
+        Self::Patch {
+            fault,
+            hint: None,
+            arrived: Arrived::default(),
+        }
     }
 
     pub(super) fn hunk(line: usize, fault: HunkFault) -> Self {
-        Self::Hunk { line, fault, hint: None }
+        Self::Hunk {
+            line,
+            fault,
+            hint: None,
+        }
     }
 }
 
@@ -180,7 +190,10 @@ impl Arrived {
 
     pub(super) fn of(first: &str, last: &str) -> Self {
         let cut = |line: &str| line.chars().take(Self::LONGEST).collect();
-        Self { first: cut(first), last: cut(last) }
+        Self {
+            first: cut(first),
+            last: cut(last),
+        }
     }
 
     fn describe(&self) -> Vec<String> {
@@ -188,8 +201,8 @@ impl Arrived {
             return Vec::new();
         }
         vec![
-            format!("the first line that arrived: {}", self.first.escape_debug()),
-            format!("the last line that arrived: {}", self.last.escape_debug()),
+            format!("the first line that arrived: {}", visible(&self.first)),
+            format!("the last line that arrived: {}", visible(&self.last)),
         ]
     }
 }

@@ -56,7 +56,9 @@ impl<'a> Header<'a> {
 
 /// Reads `*** Move to: P`, where P is not empty.
 pub(super) fn move_to(end_trimmed: &str) -> Option<&str> {
-    end_trimmed.strip_prefix(MOVE).filter(|path| !path.is_empty())
+    end_trimmed
+        .strip_prefix(MOVE)
+        .filter(|path| !path.is_empty())
 }
 
 /// What an `@@` line says.
@@ -86,7 +88,11 @@ fn line_hint(raw: &str) -> Option<LineHint<'_>> {
     }
     span(new)?;
     let (old_start, old_lines) = span(old)?;
-    Some(LineHint { raw, old_start, old_lines })
+    Some(LineHint {
+        raw,
+        old_start,
+        old_lines,
+    })
 }
 
 fn span(text: &str) -> Option<(usize, usize)> {
@@ -95,5 +101,9 @@ fn span(text: &str) -> Option<(usize, usize)> {
 }
 
 fn number(digits: &str) -> Option<usize> {
-    if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        digits.parse().ok()
+    } else {
+        None
+    }
 }

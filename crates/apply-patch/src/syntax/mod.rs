@@ -31,10 +31,11 @@ pub fn parse(text: &str) -> Result<Parsed<'_>, ParseError> {
     let envelope = envelope::open(text)?;
     let mut parser = Parser::new();
     for line in envelope.lines() {
-        parser
-            .feed(line)
-            .map_err(|error| envelope.explain(error))?;
+        parser.feed(line).map_err(|error| envelope.explain(error))?;
     }
     let patch = parser.finish().map_err(|error| envelope.explain(error))?;
-    Ok(Parsed { patch, unwrapped: envelope.wrappers })
+    Ok(Parsed {
+        patch,
+        unwrapped: envelope.wrappers,
+    })
 }

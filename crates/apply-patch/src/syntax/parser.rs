@@ -140,11 +140,18 @@ impl<'a> Parser<'a> {
         }
         let number = line.number;
         self.section = match header {
-            Header::Add(path) => {
-                Section::Add(AddSection { path, line: number, lines: Vec::new(), blank: None })
-            }
+            Header::Add(path) => Section::Add(AddSection {
+                path,
+                line: number,
+                lines: Vec::new(),
+                blank: None,
+            }),
             Header::Delete(path) => {
-                self.patch.operations.push(Operation { path, line: number, body: Body::Delete });
+                self.patch.operations.push(Operation {
+                    path,
+                    line: number,
+                    body: Body::Delete,
+                });
                 Section::Between
             }
             Header::Update(path) => Section::Update(UpdateSection::new(path, number)),
@@ -158,8 +165,14 @@ impl<'a> AddSection<'a> {
     fn step(&mut self, line: Line<'a>) -> Result<Option<Header<'a>>, ParseError> {
         if let Some(text) = line.text.strip_prefix('+') {
             if let Some(blank) = self.blank {
-                let fault = HunkFault::NotAHeader { line: String::new() };
-                return Err(ParseError::Hunk { line: blank, fault, hint: Some(Hint::LonePlus) });
+                let fault = HunkFault::NotAHeader {
+                    line: String::new(),
+                };
+                return Err(ParseError::Hunk {
+                    line: blank,
+                    fault,
+                    hint: Some(Hint::LonePlus),
+                });
             }
             self.lines.push(text);
             return Ok(None);
@@ -169,11 +182,17 @@ impl<'a> AddSection<'a> {
             self.blank.get_or_insert(line.number);
             return Ok(None);
         }
-        Header::read(trimmed).map(Some).ok_or_else(|| not_a_header(line, trimmed))
+        Header::read(trimmed)
+            .map(Some)
+            .ok_or_else(|| not_a_header(line, trimmed))
     }
 
     fn close(self) -> Operation<'a> {
-        Operation { path: self.path, line: self.line, body: Body::Add { lines: self.lines } }
+        Operation {
+            path: self.path,
+            line: self.line,
+            body: Body::Add { lines: self.lines },
+        }
     }
 }
 
@@ -191,5 +210,10 @@ fn is_indented_end(line: Line<'_>) -> bool {
 }
 
 fn not_a_header(line: Line<'_>, trimmed: &str) -> ParseError {
-    ParseError::hunk(line.number, HunkFault::NotAHeader { line: trimmed.to_owned() })
+    ParseError::hunk(
+        line.number,
+        HunkFault::NotAHeader {
+            line: trimmed.to_owned(),
+        },
+    )
 }

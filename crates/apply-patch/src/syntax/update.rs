@@ -42,7 +42,13 @@ enum Phase<'a> {
 impl<'a> UpdateSection<'a> {
     pub(super) fn new(path: &'a str, line: usize) -> Self {
         let phase = Phase::Head { blanks: Vec::new() };
-        Self { path, line, move_to: None, chunks: Vec::new(), phase }
+        Self {
+            path,
+            line,
+            move_to: None,
+            chunks: Vec::new(),
+            phase,
+        }
     }
 
     pub(super) fn step(&mut self, line: Line<'a>) -> Result<Step<'a>, ParseError> {
@@ -83,18 +89,31 @@ impl<'a> UpdateSection<'a> {
                 self.chunks.push(chunk);
             }
         }
-        let body = Body::Update { move_to: self.move_to, chunks: self.chunks };
-        Ok(Operation { path: self.path, line: self.line, body })
+        let body = Body::Update {
+            move_to: self.move_to,
+            chunks: self.chunks,
+        };
+        Ok(Operation {
+            path: self.path,
+            line: self.line,
+            body,
+        })
     }
 
     fn at(&mut self, line: Line<'a>, at: At<'a>) -> Result<(), ParseError> {
         let mut chunk = match self.take_phase() {
-            Phase::Head { .. } => Chunk { line: line.number, ..Chunk::default() },
+            Phase::Head { .. } => Chunk {
+                line: line.number,
+                ..Chunk::default()
+            },
             Phase::Opened(_) if at == At::Bare => return Err(unexpected(line)),
             Phase::Opened(chunk) => chunk,
             Phase::Body(done) | Phase::OldEnded(done) | Phase::Closed(done) => {
                 self.chunks.push(done);
-                Chunk { line: line.number, ..Chunk::default() }
+                Chunk {
+                    line: line.number,
+                    ..Chunk::default()
+                }
             }
         };
         match at {
@@ -120,7 +139,10 @@ impl<'a> UpdateSection<'a> {
     }
 
     fn takes_separators(&self) -> bool {
-        matches!(self.phase, Phase::Head { .. } | Phase::OldEnded(_) | Phase::Closed(_))
+        matches!(
+            self.phase,
+            Phase::Head { .. } | Phase::OldEnded(_) | Phase::Closed(_)
+        )
     }
 
     fn separator(&mut self, line: Line<'a>) {
@@ -144,7 +166,11 @@ impl<'a> UpdateSection<'a> {
         }
         chunk.no_newline.old |= !matches!(last, Some(ChunkLine::Add(_)));
         chunk.no_newline.new |= !removed;
-        self.phase = if removed { Phase::OldEnded(chunk) } else { Phase::Closed(chunk) };
+        self.phase = if removed {
+            Phase::OldEnded(chunk)
+        } else {
+            Phase::Closed(chunk)
+        };
         Ok(())
     }
 
@@ -152,7 +178,10 @@ impl<'a> UpdateSection<'a> {
         if let (Phase::Head { .. }, None, Some(path)) =
             (&self.phase, self.move_to, move_to(trimmed))
         {
-            self.move_to = Some(MoveTo { path, line: line.number });
+            self.move_to = Some(MoveTo {
+                path,
+                line: line.number,
+            });
             return Ok(());
         }
         let content = chunk_line(line);
@@ -183,9 +212,14 @@ impl<'a> UpdateSection<'a> {
         line: Line<'a>,
     ) -> Result<Chunk<'a>, ParseError> {
         let first = blanks.first().unwrap_or(&line);
-        let mut chunk = Chunk { line: first.number, ..Chunk::default() };
+        let mut chunk = Chunk {
+            line: first.number,
+            ..Chunk::default()
+        };
         for blank in blanks {
-            chunk.lines.push(chunk_line(*blank).ok_or_else(|| unexpected(*blank))?);
+            chunk
+                .lines
+                .push(chunk_line(*blank).ok_or_else(|| unexpected(*blank))?);
             count_tail(&mut chunk, *blank);
         }
         if !blanks.is_empty() && chunk_line(line).is_none() {
@@ -211,17 +245,36 @@ fn chunk_line(line: Line<'_>) -> Option<ChunkLine<'_>> {
 }
 
 fn count_tail(chunk: &mut Chunk<'_>, line: Line<'_>) {
-    chunk.blank_tail_lines = if line.text.is_empty() { chunk.blank_tail_lines + 1 } else { 0 };
+    chunk.blank_tail_lines = if line.text.is_empty() {
+        chunk.blank_tail_lines + 1
+    } else {
+        0
+    };
 }
 
 fn unexpected(line: Line<'_>) -> ParseError {
-    ParseError::hunk(line.number, HunkFault::UnexpectedLine { line: line.text.to_owned() })
+    ParseError::hunk(
+        line.number,
+        HunkFault::UnexpectedLine {
+            line: line.text.to_owned(),
+        },
+    )
 }
 
 fn expected_chunk(line: Line<'_>) -> ParseError {
-    ParseError::hunk(line.number, HunkFault::ExpectedChunk { line: line.text.to_owned() })
+    ParseError::hunk(
+        line.number,
+        HunkFault::ExpectedChunk {
+            line: line.text.to_owned(),
+        },
+    )
 }
 
 fn empty_update(path: &str, line: usize) -> ParseError {
-    ParseError::hunk(line, HunkFault::EmptyUpdate { path: path.to_owned() })
+    ParseError::hunk(
+        line,
+        HunkFault::EmptyUpdate {
+            path: path.to_owned(),
+        },
+    )
 }
