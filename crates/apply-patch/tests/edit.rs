@@ -1,5 +1,11 @@
 //! Edits from the outside: a file and the body of an update in, bytes out.
 
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
 use apply_patch::edit::{Changed, EditError, Edited};
 use apply_patch::locate::{ChunkFailure, Difference, FailureKind, MatchKind};
 use apply_patch::options::{OnAmbiguous, Options};

@@ -1,5 +1,11 @@
 //! The grammar, from the outside: what is accepted, what is refused and how.
 
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
 use apply_patch::parse;
 use apply_patch::syntax::ast::{Body, Chunk, ChunkLine, LineHint, MoveTo, NoNewline, Operation};
 use apply_patch::syntax::{Hint, Parser, Wrapper};

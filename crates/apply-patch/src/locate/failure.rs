@@ -12,7 +12,7 @@ pub struct ChunkFailure {
     /// What is wrong.
     pub kind: FailureKind,
     /// The place of the file that is most like what was expected.
-    pub nearest: Option<Nearest>,
+    pub nearest: Option<Box<Nearest>>,
 }
 
 /// What is wrong with a chunk; lines of the file count from 1.

@@ -219,16 +219,18 @@ impl Sieve {
     }
 
     fn slot(key: &[u8]) -> (usize, u64) {
-        let edge = |bytes: &[u8]| {
-            let mut word = [0; 8];
-            word[..bytes.len()].copy_from_slice(bytes);
-            u64::from_le_bytes(word)
+        let (head, tail) = match (key.first_chunk(), key.last_chunk()) {
+            (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
+            _ => (
+                key.iter()
+                    .fold(0, |word, byte| word << 8 | u64::from(*byte)),
+                0,
+            ),
         };
-        let reach = key.len().min(8);
-        let mixed = edge(&key[..reach])
+        let mixed = head
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(29)
-            .wrapping_add(edge(&key[key.len() - reach..]))
+            .wrapping_add(tail)
             .wrapping_mul(0xd6e8_feb8_6659_fd93)
             .wrapping_add(key.len() as u64)
             .wrapping_mul(0xa076_1d64_78bd_642f);

@@ -6,6 +6,7 @@
 
 mod ambiguity;
 mod compare;
+mod diagnosis;
 mod failure;
 mod index;
 mod locator;

@@ -124,13 +124,13 @@ pub(super) fn nearest(
     index: &Index<'_>,
     pattern: &[&[u8]],
     from: usize,
-) -> Option<Nearest> {
+) -> Option<Box<Nearest>> {
     let start = elected(index, pattern, from).or_else(|| lookalike(text, pattern))?;
     let differing = first_difference(text, pattern, start)?;
-    Some(Nearest {
+    Some(Box::new(Nearest {
         line: start + 1,
         differing,
-    })
+    }))
 }
 
 fn elected(index: &Index<'_>, pattern: &[&[u8]], from: usize) -> Option<usize> {
