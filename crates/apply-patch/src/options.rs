@@ -27,6 +27,15 @@ pub enum FinalNewline {
     Add,
 }
 
+/// What an `@@ H @@` header means that closes as a unified diff's does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClosedHeader {
+    /// The line `H @@`, as the reference reads it (R51).
+    Literal,
+    /// The line `H @@`, or `H` when the file has no such line.
+    Lenient,
+}
+
 /// What to do with the other names of a file that has several hard links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkedFiles {
@@ -54,6 +63,8 @@ pub struct Options {
     pub on_existing: OnExisting,
     /// A chunk that fits several places.
     pub on_ambiguous: OnAmbiguous,
+    /// An `@@ H @@` header.
+    pub closed_header: ClosedHeader,
     /// A last line without a line end.
     pub final_newline: FinalNewline,
     /// Other names of a hard-linked file.
@@ -68,6 +79,7 @@ impl Options {
         Self {
             on_existing: OnExisting::Refuse,
             on_ambiguous: OnAmbiguous::Refuse,
+            closed_header: ClosedHeader::Lenient,
             final_newline: FinalNewline::Keep,
             linked_files: LinkedFiles::Follow,
             unchanged: Unchanged::Note,
@@ -79,6 +91,7 @@ impl Options {
         Self {
             on_existing: OnExisting::Replace,
             on_ambiguous: OnAmbiguous::First,
+            closed_header: ClosedHeader::Literal,
             final_newline: FinalNewline::Add,
             linked_files: LinkedFiles::Follow,
             unchanged: Unchanged::Modified,

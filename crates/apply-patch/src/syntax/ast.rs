@@ -59,7 +59,7 @@ pub struct Chunk<'a> {
     /// The texts of its `@@ H` lines, outermost first; each narrows the place.
     pub headers: Vec<&'a str>,
     /// The numbers of a unified-diff `@@ -a,b +c,d @@` header, a hint only.
-    pub hint: Option<LineHint>,
+    pub hint: Option<LineHint<'a>>,
     /// The body.
     pub lines: Vec<ChunkLine<'a>>,
     /// Whether `*** End of File` follows the body (R58).
@@ -73,7 +73,9 @@ pub struct Chunk<'a> {
 
 /// Where a unified diff says that a chunk belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LineHint {
+pub struct LineHint<'a> {
+    /// The header as it is written, which may after all be a line of the file.
+    pub raw: &'a str,
     /// First line of the old text, counted from 1; 0 when it has no lines.
     pub old_start: usize,
     /// Number of lines of the old text.
