@@ -1,0 +1,25 @@
+//! The operations, one file each. All of them act on a location's pinned
+//! directory and last name, follow no link, and give a step that can be
+//! undone or finished.
+
+mod attributes;
+mod create;
+mod make_dirs;
+mod relink;
+mod remove;
+mod rename;
+mod replace;
+mod rewrite;
+mod stage;
+
+pub use attributes::LostAttribute;
+pub use create::create;
+pub use make_dirs::make_directories;
+pub use relink::relink;
+pub use remove::remove;
+pub use rename::rename;
+pub(crate) use replace::identity;
+pub use replace::replace;
+pub(crate) use rewrite::restore;
+pub use rewrite::rewrite;
+pub use stage::{Attributes, Staged, stage};
