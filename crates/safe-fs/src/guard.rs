@@ -5,9 +5,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+use nix::fcntl::OFlag;
 
 use crate::containment::Chain;
 use crate::dir::Dir;
@@ -39,12 +41,39 @@ pub(crate) enum Level {
     Deeper,
 }
 
-pub(crate) struct Guards(pub(crate) Vec<Guard>);
+pub(crate) struct Guards {
+    guards: Vec<Guard>,
+    /// Where guarded names directly below a root lead that are links.
+    targets: Vec<Target>,
+}
+
+/// What a guarded link leads to, pinned so that its identity stays its own.
+struct Target {
+    _held: OwnedFd,
+    id: FileId,
+    guard: usize,
+}
 
 impl Guards {
+    /// Takes the guards and pins what they lead to where they are links.
+    pub(crate) fn new<'a>(
+        guards: &[Guard],
+        roots: impl Iterator<Item = &'a Dir>,
+    ) -> io::Result<Self> {
+        let mut targets = Vec::new();
+        for root in roots {
+            for (index, guard) in guards.iter().enumerate() {
+                targets.extend(target(root, &guard.name, index)?);
+            }
+        }
+        Ok(Self {
+            guards: guards.to_vec(),
+            targets,
+        })
+    }
     /// Returns the guards that hold for names in a directory at this level.
     fn at(&self, level: Level) -> impl Iterator<Item = &Guard> {
-        self.0
+        self.guards
             .iter()
             .filter(move |guard| level == Level::Root || guard.depth == GuardDepth::Any)
     }
@@ -57,7 +86,8 @@ impl Guards {
 
     /// Tells whether the names alone show that no guard is met.
     pub(crate) fn clear_of<'a>(&self, names: &mut impl Iterator<Item = &'a OsStr>) -> bool {
-        names.all(|name| is_plain(name) && self.named(Level::Root, name).is_none())
+        self.targets.is_empty()
+            && names.all(|name| is_plain(name) && self.named(Level::Root, name).is_none())
     }
 
     /// Returns the guard that a new or existing name beneath a chain meets.
@@ -77,7 +107,7 @@ impl Guards {
                 return Ok(Some(guard));
             }
             if let Some(dir) = first.take()
-                && !is_plain(name)
+                && (!is_plain(name) || !self.targets.is_empty())
                 && let Some(guard) = self.same_entry(dir, level, name)?
             {
                 return Ok(Some(guard));
@@ -87,10 +117,18 @@ impl Guards {
         Ok(None)
     }
 
+    fn leading_to(&self, id: FileId) -> Option<&Guard> {
+        let target = self.targets.iter().find(|target| target.id == id)?;
+        self.guards.get(target.guard)
+    }
+
     /// Returns the guard that one of the directories of a chain is.
     fn above(&self, chain: &Chain) -> io::Result<Option<&Guard>> {
         let names = chain.names();
         for (index, (child, parent, level)) in chain.pairs().enumerate() {
+            if let Some(guard) = self.leading_to(child.id()) {
+                return Ok(Some(guard));
+            }
             if let Some(guard) = self.by_identity(parent, level, child.id())? {
                 return Ok(Some(guard));
             }
@@ -107,7 +145,7 @@ impl Guards {
 
     fn by_identity(&self, dir: &Dir, level: Level, id: FileId) -> io::Result<Option<&Guard>> {
         for guard in self.at(level) {
-            if identity(dir, &guard.name)? == Some(id) {
+            if leads_to(dir, &guard.name)? == Some(id) {
                 return Ok(Some(guard));
             }
         }
@@ -116,7 +154,10 @@ impl Guards {
 
     fn same_entry(&self, dir: &Dir, level: Level, name: &OsStr) -> io::Result<Option<&Guard>> {
         match identity(dir, name)? {
-            Some(id) => self.by_identity(dir, level, id),
+            Some(id) => match self.leading_to(id) {
+                Some(guard) => Ok(Some(guard)),
+                None => self.by_identity(dir, level, id),
+            },
             None => Ok(None),
         }
     }
@@ -142,6 +183,48 @@ fn identity(dir: &Dir, name: &OsStr) -> io::Result<Option<FileId>> {
         }
         Err(error) => Err(error),
     }
+}
+
+/// What a name is or leads to. A link that leads nowhere, or where we may not
+/// go, hides nothing that we could reach.
+fn leads_to(dir: &Dir, name: &OsStr) -> io::Result<Option<FileId>> {
+    match sys::stat_target_at(dir.as_fd(), name) {
+        Ok(stat) => Ok(Some(FileId::of(&stat))),
+        Err(error) if is_nowhere(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Pins what a name leads to when it is a link.
+fn target(root: &Dir, name: &OsStr, guard: usize) -> io::Result<Option<Target>> {
+    match (identity(root, name)?, leads_to(root, name)?) {
+        (Some(link), Some(id)) if link != id => {}
+        _ => return Ok(None),
+    }
+    match sys::open_at(root.as_fd(), name, OFlag::O_PATH) {
+        Ok(held) => {
+            let id = FileId::of(&sys::stat_fd(held.as_fd())?);
+            Ok(Some(Target {
+                _held: held,
+                id,
+                guard,
+            }))
+        }
+        Err(error) if is_nowhere(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_nowhere(error: &io::Error) -> bool {
+    [
+        libc::ENOENT,
+        libc::ENOTDIR,
+        libc::ELOOP,
+        libc::EACCES,
+        libc::ENAMETOOLONG,
+    ]
+    .iter()
+    .any(|errno| sys::is(error, *errno))
 }
 
 /// Tells whether a name can only mean itself. Foreign file systems give files
@@ -194,10 +277,11 @@ mod tests {
             name: name.into(),
             depth,
         };
-        let guards = Guards(vec![
+        let guards = [
             guard(".git", GuardDepth::Any),
             guard("top", GuardDepth::Top),
-        ]);
+        ];
+        let guards = Guards::new(&guards, std::iter::empty()).unwrap();
         assert!(guards.named(Level::Deeper, OsStr::new(".GiT")).is_some());
         assert!(guards.named(Level::Root, OsStr::new("TOP")).is_some());
         assert!(guards.named(Level::Deeper, OsStr::new("top")).is_none());

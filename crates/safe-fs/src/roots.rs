@@ -68,12 +68,14 @@ impl Roots {
             .iter()
             .map(|path| Root::open(path))
             .collect::<Result<Vec<_>, _>>()?;
+        let guards = Guards::new(guards, roots.iter().map(|root| &root.dir))
+            .during(Operation::Open, &base.path)?;
         let ids = roots.iter().map(|root| root.dir.id()).collect();
         Ok(Self {
             base,
             roots,
             ids,
-            guards: Guards(guards.to_vec()),
+            guards,
             resolver,
         })
     }

@@ -81,6 +81,11 @@ pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<FileStat>
     retry(|| nix::sys::stat::fstatat(dir, name, flags))
 }
 
+/// `fstatat(dir, name, 0)`: what a name leads to.
+pub(crate) fn stat_target_at(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<FileStat> {
+    retry(|| nix::sys::stat::fstatat(dir, name, AtFlags::AT_NO_AUTOMOUNT))
+}
+
 /// `readlinkat(fd, "")`: the link that an `O_PATH` descriptor pins (Linux 2.6.39).
 pub(crate) fn read_link(fd: BorrowedFd<'_>) -> io::Result<OsString> {
     retry(|| nix::fcntl::readlinkat(fd, ""))

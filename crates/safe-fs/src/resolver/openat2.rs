@@ -15,14 +15,17 @@ use crate::sys;
 /// How often a call that raced with a rename is tried again (`EAGAIN`).
 const ATTEMPTS: usize = 16;
 
-/// Tries beneath the root without links, then with links, then walks.
+/// Tries beneath the root without links and mounts, where the names in the
+/// path are the names of the directories; then with them; then walks.
 pub(super) fn parent(start: &Start<'_>, parts: &Parts) -> Result<Found, Error> {
     let missing = Vec::new();
     if parts.parents.is_empty() && !parts.absolute {
         return Ok(found(start.dir.clone(), proof_at(start.place)));
     }
     if start.place == StartPlace::Root && !parts.absolute && !parts.goes_up() {
-        let strict = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS;
+        let strict = ResolveFlag::RESOLVE_BENEATH
+            | ResolveFlag::RESOLVE_NO_SYMLINKS
+            | ResolveFlag::RESOLVE_NO_XDEV;
         if let Ok(dir) = open(start, parts, strict) {
             return Ok(Found {
                 dir,
