@@ -22,3 +22,22 @@ impl FileId {
         }
     }
 }
+
+/// Tells a file from a later one that got its inode number again, without
+/// holding it open: by size and modification time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) id: FileId,
+    size: i64,
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    pub(crate) fn of(stat: &FileStat) -> Self {
+        Self {
+            id: FileId::of(stat),
+            size: stat.st_size,
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+        }
+    }
+}

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::OFlag;
 
 use crate::containment::Chain;
-use crate::dir::Dir;
+use crate::dir::{Dir, Pool};
 use crate::entry::Entry;
 use crate::error::{Context, Error, ErrorKind, LinkHop, Operation};
 use crate::guard::{Guard, Guards};
@@ -29,6 +29,7 @@ pub struct Roots {
     ids: Vec<FileId>,
     pub(crate) guards: Guards,
     resolver: Resolver,
+    pool: Pool,
 }
 
 /// A pinned directory and its path for messages.
@@ -77,6 +78,7 @@ impl Roots {
             ids,
             guards,
             resolver,
+            pool: Pool::default(),
         })
     }
 
@@ -167,7 +169,7 @@ impl Roots {
             self.prove(start, &parts, &found, &shown)?;
         }
         Ok(Location {
-            dir: found.dir,
+            dir: self.pool.share(found.dir),
             missing: found.missing,
             name: parts.last,
             path: shown,

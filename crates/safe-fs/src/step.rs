@@ -9,9 +9,9 @@ use nix::sys::stat::FileStat;
 
 use crate::dir::Dir;
 use crate::error::{Context, Error, ErrorKind, Operation};
-use crate::id::FileId;
+use crate::id::{FileId, Stamp};
 use crate::location::Location;
-use crate::ops::{identity, restore};
+use crate::ops::restore;
 use crate::sys;
 use crate::temporary::{Held, move_new};
 
@@ -38,11 +38,11 @@ pub struct TemporaryName<'a> {
 #[derive(Debug)]
 pub(crate) enum Change {
     Created {
-        new: FileId,
+        new: Stamp,
     },
     Replaced {
         aside: Held,
-        new: FileId,
+        new: Stamp,
         old: FileId,
     },
     Removed {
@@ -62,7 +62,7 @@ pub(crate) struct Rewriting {
     pub(crate) fd: OwnedFd,
     pub(crate) old: Vec<u8>,
     pub(crate) before: FileStat,
-    pub(crate) after: FileStat,
+    pub(crate) after: Stamp,
 }
 
 #[derive(Debug)]
@@ -132,19 +132,32 @@ enum Undone {
     Foreign,
 }
 
+/// Tells what is at a name; nothing when nothing is.
+fn stamp(place: Place<'_>) -> io::Result<Option<Stamp>> {
+    match sys::stat_at(place.0, place.1) {
+        Ok(stat) => Ok(Some(Stamp::of(&stat))),
+        Err(error) if sys::is(&error, libc::ENOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn identity(place: Place<'_>) -> io::Result<Option<FileId>> {
+    Ok(stamp(place)?.map(|stamp| stamp.id))
+}
+
 type Place<'a> = (std::os::fd::BorrowedFd<'a>, &'a OsStr);
 
-fn undo_create(place: Place<'_>, new: FileId) -> io::Result<Undone> {
-    match identity(place)? {
+fn undo_create(place: Place<'_>, new: Stamp) -> io::Result<Undone> {
+    match stamp(place)? {
         None => Ok(Undone::Yes),
-        Some(id) if id == new => sys::unlink_at(place.0, place.1).map(|()| Undone::Yes),
+        Some(found) if found == new => sys::unlink_at(place.0, place.1).map(|()| Undone::Yes),
         Some(_) => Ok(Undone::Foreign),
     }
 }
 
 /// Swaps the old inode back, looks at what came out, and only then removes it.
-fn undo_replace(place: Place<'_>, aside: &Held, new: FileId, old: FileId) -> io::Result<Undone> {
-    if identity(place)? != Some(new) || identity(aside.pair())? != Some(old) {
+fn undo_replace(place: Place<'_>, aside: &Held, new: Stamp, old: FileId) -> io::Result<Undone> {
+    if stamp(place)? != Some(new) || identity(aside.pair())? != Some(old) {
         return Ok(Undone::Foreign);
     }
     match sys::exchange(aside.pair(), place) {
@@ -153,7 +166,7 @@ fn undo_replace(place: Place<'_>, aside: &Held, new: FileId, old: FileId) -> io:
         }
         result => result?,
     }
-    if identity(aside.pair())? != Some(new) {
+    if stamp(aside.pair())? != Some(new) {
         sys::exchange(aside.pair(), place)?;
         return Ok(Undone::Foreign);
     }
@@ -169,8 +182,7 @@ fn undo_move(from: Place<'_>, to: Place<'_>, id: FileId) -> io::Result<Undone> {
 
 fn undo_rewrite(rewriting: &Rewriting) -> io::Result<Undone> {
     let fd = rewriting.fd.as_fd();
-    let state = |stat: &FileStat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
-    if state(&sys::stat_fd(fd)?) != state(&rewriting.after) {
+    if Stamp::of(&sys::stat_fd(fd)?) != rewriting.after {
         return Ok(Undone::Foreign);
     }
     restore(fd, &rewriting.old, &rewriting.before).map(|()| Undone::Yes)

@@ -1,5 +1,13 @@
 //! Guarded names, in every spelling and by every way; on both resolvers.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests"
+)]
+#![allow(clippy::print_stdout, reason = "a skipped test says so")]
+
 mod support;
 
 use std::fs;

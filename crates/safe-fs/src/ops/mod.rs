@@ -18,7 +18,6 @@ pub use make_dirs::make_directories;
 pub use relink::relink;
 pub use remove::remove;
 pub use rename::rename;
-pub(crate) use replace::identity;
 pub use replace::replace;
 pub(crate) use rewrite::restore;
 pub use rewrite::rewrite;

@@ -3,7 +3,7 @@
 
 use super::replace::swap_in;
 use crate::error::{Context, Error, Operation};
-use crate::id::FileId;
+use crate::id::Stamp;
 use crate::location::Location;
 use crate::pinned::{Compare, Pinned};
 use crate::step::Step;
@@ -21,6 +21,6 @@ pub fn relink(source: &Location, at: &Location, expected: &Pinned) -> Result<Ste
     sys::link_at(source.ready(OP)?, link).during(OP, at.path())?;
     let temporary = Temporary::new(at.dir.clone(), name);
     let stat = sys::stat_at(std::os::fd::AsFd::as_fd(&temporary.dir), &temporary.name);
-    let new = FileId::of(&stat.during(OP, at.path())?);
+    let new = Stamp::of(&stat.during(OP, at.path())?);
     swap_in(temporary, new, at, expected, OP)
 }

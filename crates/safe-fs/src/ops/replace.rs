@@ -2,12 +2,11 @@
 //! instant, and the displaced inode is looked at after the swap, when nobody
 //! can put another one there: so what was read is what is replaced.
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 
 use super::stage::Staged;
 use crate::error::{Context, Error, ErrorKind, Operation};
-use crate::id::FileId;
+use crate::id::Stamp;
 use crate::location::Location;
 use crate::pinned::{Compare, Pinned};
 use crate::step::{Change, Step};
@@ -31,7 +30,7 @@ pub fn replace(staged: Staged, at: &Location, expected: &Pinned) -> Result<Step,
 /// Swaps a temporary name with a place and verifies what came out.
 pub(super) fn swap_in(
     temporary: Temporary,
-    new: FileId,
+    new: Stamp,
     at: &Location,
     expected: &Pinned,
     op: Operation,
@@ -75,7 +74,7 @@ pub(super) fn swap_in(
 /// writer's file could be lost; nothing better exists there.
 fn rename_over(
     temporary: Temporary,
-    new: FileId,
+    new: Stamp,
     at: &Location,
     expected: &Pinned,
     op: Operation,
@@ -100,15 +99,6 @@ fn rename_over(
             old,
         },
     ))
-}
-
-/// Tells what is at a name; nothing when nothing is.
-pub(crate) fn identity(place: (BorrowedFd<'_>, &std::ffi::OsStr)) -> io::Result<Option<FileId>> {
-    match sys::stat_at(place.0, place.1) {
-        Ok(stat) => Ok(Some(FileId::of(&stat))),
-        Err(error) if sys::is(&error, libc::ENOENT) => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 #[cfg(test)]

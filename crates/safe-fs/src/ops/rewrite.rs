@@ -12,6 +12,7 @@ use nix::sys::time::TimeSpec;
 
 use super::attributes::chmod;
 use crate::error::{Context, Error, ErrorKind, Operation};
+use crate::id::Stamp;
 use crate::location::Location;
 use crate::pinned::{Compare, Pinned};
 use crate::step::{Change, Rewriting, Step};
@@ -47,7 +48,7 @@ pub fn rewrite(at: &Location, expected: &Pinned, bytes: &[u8]) -> Result<Step, E
         restore(fd.as_fd(), &old, &now).during(Operation::Undo, path)?;
         return Err(error).during(OP, path);
     }
-    let after = sys::stat_fd(fd.as_fd()).during(OP, path)?;
+    let after = Stamp::of(&sys::stat_fd(fd.as_fd()).during(OP, path)?);
     let rewriting = Rewriting {
         fd,
         old,

@@ -11,7 +11,7 @@ use nix::fcntl::OFlag;
 use super::attributes::{LostAttribute, take_over};
 use crate::dir::Dir;
 use crate::error::{Context, Error, Operation};
-use crate::id::FileId;
+use crate::id::{FileId, Stamp};
 use crate::pinned::Pinned;
 use crate::sys;
 use crate::temporary::{self, Held, Temporary, move_new};
@@ -37,7 +37,7 @@ pub enum Attributes<'a> {
 #[derive(Debug)]
 pub struct Staged {
     fd: OwnedFd,
-    id: FileId,
+    stamp: Stamp,
     holding: Holding,
     lost: Vec<LostAttribute>,
 }
@@ -58,23 +58,23 @@ impl Staged {
 
     /// Returns the new file's identity.
     pub fn id(&self) -> FileId {
-        self.id
+        self.stamp.id
     }
 
     /// Gives the inode a temporary name, for calls that need one.
-    pub(super) fn into_named(self) -> io::Result<(Temporary, FileId)> {
+    pub(super) fn into_named(self) -> io::Result<(Temporary, Stamp)> {
         match self.holding {
-            Holding::Named(temporary) => Ok((temporary, self.id)),
+            Holding::Named(temporary) => Ok((temporary, self.stamp)),
             Holding::Unnamed(dir) => {
                 let name = temporary::name("-new")?;
                 sys::link_unnamed(self.fd.as_fd(), sys::pair(&dir, &name))?;
-                Ok((Temporary::new(dir, name), self.id))
+                Ok((Temporary::new(dir, name), self.stamp))
             }
         }
     }
 
     /// Gives the inode its final name; never replaces one (`EEXIST`).
-    pub(super) fn into_place(self, to: (BorrowedFd<'_>, &OsStr)) -> io::Result<FileId> {
+    pub(super) fn into_place(self, to: (BorrowedFd<'_>, &OsStr)) -> io::Result<Stamp> {
         match self.holding {
             Holding::Unnamed(_) => sys::link_unnamed(self.fd.as_fd(), to)?,
             Holding::Named(temporary) => {
@@ -82,7 +82,7 @@ impl Staged {
                 let _moved: Held = temporary.keep();
             }
         }
-        Ok(self.id)
+        Ok(self.stamp)
     }
 }
 
@@ -102,10 +102,10 @@ pub fn stage(dir: &Dir, bytes: &[u8], attributes: Attributes<'_>) -> Result<Stag
             Attributes::New { .. } => Vec::new(),
             Attributes::Like(old) => take_over(old, fd.as_fd())?,
         };
-        let id = FileId::of(&sys::stat_fd(fd.as_fd())?);
+        let stamp = Stamp::of(&sys::stat_fd(fd.as_fd())?);
         Ok(Staged {
             fd,
-            id,
+            stamp,
             holding,
             lost,
         })
@@ -161,10 +161,10 @@ pub(super) mod testing {
     pub(in super::super) fn stage_named(dir: &Dir, bytes: &[u8]) -> Staged {
         let (fd, holding) = make_named(dir, 0o644).unwrap();
         sys::write_all_at(fd.as_fd(), bytes, 0).unwrap();
-        let id = FileId::of(&sys::stat_fd(fd.as_fd()).unwrap());
+        let stamp = Stamp::of(&sys::stat_fd(fd.as_fd()).unwrap());
         Staged {
             fd,
-            id,
+            stamp,
             holding,
             lost: Vec::new(),
         }

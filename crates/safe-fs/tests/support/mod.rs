@@ -1,6 +1,7 @@
 //! A tree with a root, another root and an outside, and an oracle: whatever
 //! resolves is compared with what the kernel makes of the same path.
 #![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(missing_docs, reason = "the names say it")]
 
 use std::ffi::OsStr;
 use std::fs;
