@@ -126,7 +126,8 @@ pub enum ErrorKind {
     /// Something is there already (`EEXIST`).
     #[error("exists already")]
     Exists,
-    /// The file is not the one that was pinned, or it was written since.
+    /// The file is not the one that was pinned, or it was written since
+    /// (also `ESTALE`).
     #[error("changed by somebody else meanwhile")]
     Changed,
     /// The two places lie on different mounts (`EXDEV`).
@@ -174,6 +175,7 @@ impl ErrorKind {
             Some(libc::EISDIR) => Self::IsADirectory,
             Some(libc::ELOOP) => Self::Loop,
             Some(libc::ENAMETOOLONG) => Self::NameTooLong,
+            Some(libc::ESTALE) => Self::Changed,
             Some(libc::EXDEV) => Self::CrossDevice,
             Some(libc::EBUSY | libc::ETXTBSY) => Self::Busy,
             Some(libc::EACCES | libc::EPERM) => Self::PermissionDenied,

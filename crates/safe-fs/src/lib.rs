@@ -45,10 +45,11 @@ pub use links::{Complete, LinkSearch};
 pub use location::{Location, LocationKey};
 pub use lock::WorkspaceLock;
 pub use ops::{
-    Attributes, LostAttribute, Staged, create, make_directories, relink, remove, rename, replace,
-    rewrite, stage,
+    Attributes, LostAttribute, Staged, create, make_directories, relink, relink_as, remove,
+    remove_as, rename, replace, rewrite, stage, temporary_name,
 };
 pub use pinned::Pinned;
 pub use resolver::Resolver;
 pub use roots::Roots;
 pub use step::{Step, TemporaryName};
+pub use temporary::TEMPORARY_PREFIX;

@@ -82,6 +82,12 @@ impl Pinned {
         nanoseconds(self.stat.st_ctime, self.stat.st_ctime_nsec)
     }
 
+    /// Returns when the inode was made, since 1970 (`statx(2)`, Linux 4.11):
+    /// with the identity it names one file for ever. Not every file system knows.
+    pub fn birth_ns(&self) -> Result<Option<i128>, Error> {
+        sys::birth_ns(self.fd.as_fd()).during(Operation::Inspect, self.path())
+    }
+
     /// Reads the whole file from its inode, whatever its name is now.
     pub fn read(&self) -> Result<Vec<u8>, Error> {
         self.read_all().during(Operation::Read, self.path())

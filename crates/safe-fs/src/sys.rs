@@ -234,6 +234,18 @@ pub(crate) fn pair<'a>(dir: &'a impl AsFd, name: &'a OsStr) -> (BorrowedFd<'a>, 
     (dir.as_fd(), name)
 }
 
+/// `statx(fd, "", AT_EMPTY_PATH, STATX_BTIME)` (Linux 4.11): when the inode
+/// was made, since 1970; nothing where the file system does not know.
+pub(crate) fn birth_ns(fd: BorrowedFd<'_>) -> io::Result<Option<i128>> {
+    use rustix::fs::{AtFlags, StatxFlags};
+    let wanted = StatxFlags::BTIME;
+    let stat = retry_rustix(|| rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, wanted))?;
+    let known = StatxFlags::from_bits_retain(stat.stx_mask).contains(wanted);
+    let birth = stat.stx_btime;
+    let nanoseconds = i128::from(birth.tv_sec) * 1_000_000_000 + i128::from(birth.tv_nsec);
+    Ok(known.then_some(nanoseconds))
+}
+
 /// Lists the names in a directory, without `.` and `..` (`getdents64(2)`).
 pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();

@@ -7,12 +7,19 @@ use std::io;
 use crate::dir::Dir;
 use crate::sys;
 
-/// What every temporary name begins with.
-const PREFIX: &str = ".sandpatch-";
+/// What every temporary name begins with, for whoever looks for litter.
+pub const TEMPORARY_PREFIX: &str = ".sandpatch-";
 
 /// Makes a name from 64 random bits and a suffix that says what it is for.
 pub(crate) fn name(suffix: &str) -> io::Result<OsString> {
-    Ok(format!("{PREFIX}{:016x}{suffix}", sys::random()?).into())
+    Ok(format!("{TEMPORARY_PREFIX}{:016x}{suffix}", sys::random()?).into())
+}
+
+/// Returns the name that keeps the old file while a new one has this name.
+pub(crate) fn aside_of(name: &OsStr) -> OsString {
+    let mut aside = name.to_os_string();
+    aside.push("-old");
+    aside
 }
 
 /// A name that disappears with its owner unless it is kept.

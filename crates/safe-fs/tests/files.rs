@@ -83,7 +83,8 @@ both_resolvers! {
     fn replace_refuses_what_changed(resolver) {
         let tree = Tree::new(resolver);
         let at = tree.at("file");
-        let changes: [(&str, fn(&Tree)); 5] = [
+        type Change = fn(&Tree);
+        let changes: [(&str, Change); 5] = [
             ("written", |tree| tree.write("root/file", "longer")),
             ("same size", |tree| {
                 std::thread::sleep(std::time::Duration::from_millis(20));
@@ -315,6 +316,36 @@ both_resolvers! {
         drop(held);
         assert!(tree.roots.lock(0).unwrap().is_some());
     }
+}
+
+/// A journal is written before the change, so it must know the names before.
+#[test]
+fn temporary_names_are_known_before() {
+    let tree = Tree::new(Resolver::detect());
+    let at = tree.at("file");
+    let old = tree.file(&at);
+    let staged = tree.stage(&at, "new");
+    let name = staged.temporary_name().to_os_string();
+    assert!(
+        name.to_str()
+            .unwrap()
+            .starts_with(safe_fs::TEMPORARY_PREFIX)
+    );
+    let born = staged.birth_ns().unwrap();
+    let step = replace(staged, &at, &old).unwrap();
+    assert!(
+        step.temporary_names()
+            .all(|temporary| temporary.name == name)
+    );
+    assert_eq!(tree.file(&at).birth_ns().unwrap(), born);
+    step.undo().unwrap();
+    let name = safe_fs::temporary_name().unwrap();
+    let step = safe_fs::remove_as(&at, &tree.file(&at), &name).unwrap();
+    assert!(
+        step.temporary_names()
+            .all(|temporary| temporary.name == name)
+    );
+    step.finish().unwrap();
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn rename_over(
 ) -> Result<Step, Error> {
     let place = at.ready(op)?;
     let path = at.path();
-    let name = temporary::name("-old").during(op, path)?;
+    let name = temporary::aside_of(&temporary.name);
     sys::link_at(place, sys::pair(&at.dir, &name)).during(op, path)?;
     let aside = Temporary::new(at.dir.clone(), name);
     let linked = sys::stat_at(aside.dir.as_fd(), &aside.name).during(op, path)?;

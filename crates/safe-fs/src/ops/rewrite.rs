@@ -41,7 +41,8 @@ pub fn rewrite(at: &Location, expected: &Pinned, bytes: &[u8]) -> Result<Step, E
         let links = u64::from(now.st_nlink);
         return Err(Error::new(OP, path, ErrorKind::HardLinked { links }));
     }
-    if !expected.matches(&now, Compare::Everything) || old.len() as u64 != expected.size_bytes() {
+    // Opening for writing copies a file up on overlayfs, which sets its change time.
+    if !expected.matches(&now, Compare::Content) || old.len() as u64 != expected.size_bytes() {
         return Err(Error::new(OP, path, ErrorKind::Changed));
     }
     if let Err(error) = overwrite(fd.as_fd(), &old, bytes, &now) {

@@ -1,7 +1,7 @@
 //! Writing a new inode beside its place, before anything is changed: whatever
 //! can fail (space, quota, permissions, attributes) fails here.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -38,6 +38,7 @@ pub enum Attributes<'a> {
 pub struct Staged {
     fd: OwnedFd,
     stamp: Stamp,
+    name: OsString,
     holding: Holding,
     lost: Vec<LostAttribute>,
 }
@@ -61,14 +62,26 @@ impl Staged {
         self.stamp.id
     }
 
+    /// Returns the temporary name that [`replace`](crate::replace) will use in
+    /// the staging directory, so that a journal can be written before it. Where
+    /// the file system lacks the exchange, the old file gets this name with
+    /// `-old` behind it.
+    pub fn temporary_name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// Returns when the inode was made, as [`Pinned::birth_ns`] does.
+    pub fn birth_ns(&self) -> Result<Option<i128>, Error> {
+        sys::birth_ns(self.fd.as_fd()).during(Operation::Inspect, Path::new(&self.name))
+    }
+
     /// Gives the inode a temporary name, for calls that need one.
     pub(super) fn into_named(self) -> io::Result<(Temporary, Stamp)> {
         match self.holding {
             Holding::Named(temporary) => Ok((temporary, self.stamp)),
             Holding::Unnamed(dir) => {
-                let name = temporary::name("-new")?;
-                sys::link_unnamed(self.fd.as_fd(), sys::pair(&dir, &name))?;
-                Ok((Temporary::new(dir, name), self.stamp))
+                sys::link_unnamed(self.fd.as_fd(), sys::pair(&dir, &self.name))?;
+                Ok((Temporary::new(dir, self.name), self.stamp))
             }
         }
     }
@@ -96,7 +109,8 @@ pub fn stage(dir: &Dir, bytes: &[u8], attributes: Attributes<'_>) -> Result<Stag
             Attributes::New { mode } => mode,
             Attributes::Like(_) => PRIVATE,
         };
-        let (fd, holding) = make(dir, mode)?;
+        let name = temporary::name("-new")?;
+        let (fd, holding) = make(dir, &name, mode)?;
         sys::write_all_at(fd.as_fd(), bytes, 0)?;
         let lost = match attributes {
             Attributes::New { .. } => Vec::new(),
@@ -106,6 +120,7 @@ pub fn stage(dir: &Dir, bytes: &[u8], attributes: Attributes<'_>) -> Result<Stag
         Ok(Staged {
             fd,
             stamp,
+            name,
             holding,
             lost,
         })
@@ -113,7 +128,7 @@ pub fn stage(dir: &Dir, bytes: &[u8], attributes: Attributes<'_>) -> Result<Stag
     write().during(Operation::Stage, &shown(dir, &attributes))
 }
 
-fn make(dir: &Dir, mode: u32) -> io::Result<(OwnedFd, Holding)> {
+fn make(dir: &Dir, name: &OsStr, mode: u32) -> io::Result<(OwnedFd, Holding)> {
     if sys::has_proc() {
         let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY;
         match sys::make_at(dir.as_fd(), OsStr::new("."), flags, mode) {
@@ -122,14 +137,16 @@ fn make(dir: &Dir, mode: u32) -> io::Result<(OwnedFd, Holding)> {
             Err(_) => {}
         }
     }
-    make_named(dir, mode)
+    make_named(dir, name, mode)
 }
 
-fn make_named(dir: &Dir, mode: u32) -> io::Result<(OwnedFd, Holding)> {
-    let name = temporary::name("-new")?;
+fn make_named(dir: &Dir, name: &OsStr, mode: u32) -> io::Result<(OwnedFd, Holding)> {
     let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_NOFOLLOW;
-    let fd = sys::make_at(dir.as_fd(), &name, flags, mode)?;
-    Ok((fd, Holding::Named(Temporary::new(dir.clone(), name))))
+    let fd = sys::make_at(dir.as_fd(), name, flags, mode)?;
+    Ok((
+        fd,
+        Holding::Named(Temporary::new(dir.clone(), name.to_os_string())),
+    ))
 }
 
 /// The file system has no unnamed files, or the kernel no `O_TMPFILE` (`open(2)`).
@@ -159,12 +176,14 @@ pub(super) mod testing {
 
     /// Stages as on a file system without unnamed files.
     pub(in super::super) fn stage_named(dir: &Dir, bytes: &[u8]) -> Staged {
-        let (fd, holding) = make_named(dir, 0o644).unwrap();
+        let name = temporary::name("-new").unwrap();
+        let (fd, holding) = make_named(dir, &name, 0o644).unwrap();
         sys::write_all_at(fd.as_fd(), bytes, 0).unwrap();
         let stamp = Stamp::of(&sys::stat_fd(fd.as_fd()).unwrap());
         Staged {
             fd,
             stamp,
+            name,
             holding,
             lost: Vec::new(),
         }
