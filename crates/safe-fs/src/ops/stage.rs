@@ -1,0 +1,191 @@
+//! Writing a new inode beside its place, before anything is changed: whatever
+//! can fail (space, quota, permissions, attributes) fails here.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use nix::fcntl::OFlag;
+
+use super::attributes::{LostAttribute, take_over};
+use crate::dir::Dir;
+use crate::error::{Context, Error, Operation};
+use crate::id::{FileId, Stamp};
+use crate::pinned::Pinned;
+use crate::sys;
+use crate::temporary::{self, Held, Temporary, move_new};
+
+/// Nobody else reads a copy before it has the old file's own mode.
+const PRIVATE: u32 = 0o600;
+
+/// Says what attributes a new inode gets.
+#[derive(Clone, Copy, Debug)]
+pub enum Attributes<'a> {
+    /// Those of a new file; the kernel applies the umask and the directory's
+    /// default ACL.
+    New {
+        /// The permission bits before the umask.
+        mode: u32,
+    },
+    /// Those of an existing file: mode with set-user-ID bits, owner, group,
+    /// extended attributes and ACLs.
+    Like(&'a Pinned),
+}
+
+/// Holds a new, complete inode that has no place yet; dropping it leaves nothing.
+#[derive(Debug)]
+pub struct Staged {
+    fd: OwnedFd,
+    stamp: Stamp,
+    name: OsString,
+    holding: Holding,
+    lost: Vec<LostAttribute>,
+}
+
+#[derive(Debug)]
+enum Holding {
+    /// `O_TMPFILE`: the kernel frees it when the descriptor is closed.
+    Unnamed(Dir),
+    /// Under a temporary name.
+    Named(Temporary),
+}
+
+impl Staged {
+    /// Returns what could not be taken over from the old file.
+    pub fn lost(&self) -> &[LostAttribute] {
+        &self.lost
+    }
+
+    /// Returns the new file's identity.
+    pub fn id(&self) -> FileId {
+        self.stamp.id
+    }
+
+    /// Returns the temporary name that [`replace`](crate::replace) will use in
+    /// the staging directory, so that a journal can be written before it. Where
+    /// the file system lacks the exchange, the old file gets this name with
+    /// `-old` behind it.
+    pub fn temporary_name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// Returns when the inode was made, as [`Pinned::birth_ns`] does.
+    pub fn birth_ns(&self) -> Result<Option<i128>, Error> {
+        sys::birth_ns(self.fd.as_fd()).during(Operation::Inspect, Path::new(&self.name))
+    }
+
+    /// Gives the inode a temporary name, for calls that need one.
+    pub(super) fn into_named(self) -> io::Result<(Temporary, Stamp)> {
+        match self.holding {
+            Holding::Named(temporary) => Ok((temporary, self.stamp)),
+            Holding::Unnamed(dir) => {
+                sys::link_unnamed(self.fd.as_fd(), sys::pair(&dir, &self.name))?;
+                Ok((Temporary::new(dir, self.name), self.stamp))
+            }
+        }
+    }
+
+    /// Gives the inode its final name; never replaces one (`EEXIST`).
+    pub(super) fn into_place(self, to: (BorrowedFd<'_>, &OsStr)) -> io::Result<Stamp> {
+        match self.holding {
+            Holding::Unnamed(_) => sys::link_unnamed(self.fd.as_fd(), to)?,
+            Holding::Named(temporary) => {
+                move_new(sys::pair(&temporary.dir, &temporary.name), to)?;
+                let _moved: Held = temporary.keep();
+            }
+        }
+        Ok(self.stamp)
+    }
+}
+
+/// Writes a new inode in a directory, on the file system where it will stay.
+///
+/// It has no name (`O_TMPFILE`, `open(2)`, Linux 3.11) where the file system
+/// and `/proc` allow that, else a temporary one.
+pub fn stage(dir: &Dir, bytes: &[u8], attributes: Attributes<'_>) -> Result<Staged, Error> {
+    let write = || -> io::Result<Staged> {
+        let mode = match attributes {
+            Attributes::New { mode } => mode,
+            Attributes::Like(_) => PRIVATE,
+        };
+        let name = temporary::name("-new")?;
+        let (fd, holding) = make(dir, &name, mode)?;
+        sys::write_all_at(fd.as_fd(), bytes, 0)?;
+        let lost = match attributes {
+            Attributes::New { .. } => Vec::new(),
+            Attributes::Like(old) => take_over(old, fd.as_fd())?,
+        };
+        let stamp = Stamp::of(&sys::stat_fd(fd.as_fd())?);
+        Ok(Staged {
+            fd,
+            stamp,
+            name,
+            holding,
+            lost,
+        })
+    };
+    write().during(Operation::Stage, &shown(dir, &attributes))
+}
+
+fn make(dir: &Dir, name: &OsStr, mode: u32) -> io::Result<(OwnedFd, Holding)> {
+    if sys::has_proc() {
+        let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY;
+        match sys::make_at(dir.as_fd(), OsStr::new("."), flags, mode) {
+            Ok(fd) => return Ok((fd, Holding::Unnamed(dir.clone()))),
+            Err(error) if !lacks_unnamed(&error) => return Err(error),
+            Err(_) => {}
+        }
+    }
+    make_named(dir, name, mode)
+}
+
+fn make_named(dir: &Dir, name: &OsStr, mode: u32) -> io::Result<(OwnedFd, Holding)> {
+    let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_NOFOLLOW;
+    let fd = sys::make_at(dir.as_fd(), name, flags, mode)?;
+    Ok((
+        fd,
+        Holding::Named(Temporary::new(dir.clone(), name.to_os_string())),
+    ))
+}
+
+/// The file system has no unnamed files, or the kernel no `O_TMPFILE` (`open(2)`).
+fn lacks_unnamed(error: &io::Error) -> bool {
+    [
+        libc::EOPNOTSUPP,
+        libc::EISDIR,
+        libc::EINVAL,
+        libc::ENOENT,
+        libc::ENOSYS,
+    ]
+    .iter()
+    .any(|errno| sys::is(error, *errno))
+}
+
+fn shown(dir: &Dir, attributes: &Attributes<'_>) -> std::path::PathBuf {
+    match attributes {
+        Attributes::Like(old) => old.path().to_path_buf(),
+        Attributes::New { .. } => sys::current_path(dir.as_fd())
+            .map_or_else(|_| Path::new("a new file").to_path_buf(), Into::into),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    use super::*;
+
+    /// Stages as on a file system without unnamed files.
+    pub(in super::super) fn stage_named(dir: &Dir, bytes: &[u8]) -> Staged {
+        let name = temporary::name("-new").unwrap();
+        let (fd, holding) = make_named(dir, &name, 0o644).unwrap();
+        sys::write_all_at(fd.as_fd(), bytes, 0).unwrap();
+        let stamp = Stamp::of(&sys::stat_fd(fd.as_fd()).unwrap());
+        Staged {
+            fd,
+            stamp,
+            name,
+            holding,
+            lost: Vec::new(),
+        }
+    }
+}

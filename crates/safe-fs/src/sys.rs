@@ -1,0 +1,266 @@
+//! The kernel calls this crate makes, each retried when a signal interrupts
+//! it (`EINTR`, `signal(7)`), each relative to a descriptor and without
+//! following a final link. There is no unsafe code here or anywhere else in
+//! the crate: `nix` and `rustix` hold it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag};
+use nix::sys::stat::{FileStat, Mode};
+use nix::unistd::{AccessFlags, UnlinkatFlags};
+use rustix::fs::RenameFlags;
+
+/// Pins a directory: no right to read it is needed (`open(2)`, `O_PATH`).
+pub(crate) const PIN_DIRECTORY: OFlag = OFlag::O_PATH
+    .union(OFlag::O_DIRECTORY)
+    .union(OFlag::O_NOFOLLOW);
+/// Pins whatever is there, also a link, without opening it.
+pub(crate) const PIN_ANYTHING: OFlag = OFlag::O_PATH.union(OFlag::O_NOFOLLOW);
+/// Opens without waiting for a writer and without taking a terminal.
+pub(crate) const NO_SIDE_EFFECTS: OFlag = OFlag::O_NONBLOCK.union(OFlag::O_NOCTTY);
+
+/// Calls again while a signal interrupts (`EINTR`).
+pub(crate) fn retry<T>(mut call: impl FnMut() -> nix::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::EINTR) => {}
+            result => return result.map_err(io::Error::from),
+        }
+    }
+}
+
+fn retry_rustix<T>(call: impl FnMut() -> rustix::io::Result<T>) -> io::Result<T> {
+    rustix::io::retry_on_intr(call).map_err(io::Error::from)
+}
+
+/// `open(path, flags | O_CLOEXEC)`: the only call that takes a whole path.
+pub(crate) fn open(path: &Path, flags: OFlag) -> io::Result<OwnedFd> {
+    retry(|| nix::fcntl::open(path, flags | OFlag::O_CLOEXEC, Mode::empty()))
+}
+
+/// `openat(dir, name, flags | O_CLOEXEC)`.
+pub(crate) fn open_at(dir: BorrowedFd<'_>, name: &OsStr, flags: OFlag) -> io::Result<OwnedFd> {
+    retry(|| nix::fcntl::openat(dir, name, flags | OFlag::O_CLOEXEC, Mode::empty()))
+}
+
+/// `openat` that makes a file; the kernel applies the umask to `mode`.
+pub(crate) fn make_at(
+    dir: BorrowedFd<'_>,
+    name: &OsStr,
+    flags: OFlag,
+    mode: u32,
+) -> io::Result<OwnedFd> {
+    let mode = Mode::from_bits_truncate(mode);
+    retry(|| nix::fcntl::openat(dir, name, flags | OFlag::O_CLOEXEC, mode))
+}
+
+/// `openat2(dir, path, {O_PATH | O_DIRECTORY, resolve})` (Linux 5.6).
+pub(crate) fn openat2(
+    dir: BorrowedFd<'_>,
+    path: &Path,
+    resolve: ResolveFlag,
+) -> io::Result<OwnedFd> {
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let how = OpenHow::new().flags(flags).resolve(resolve);
+    retry(|| nix::fcntl::openat2(dir, path, how))
+}
+
+/// `fstat(fd)`; works on `O_PATH` descriptors since Linux 3.6.
+pub(crate) fn stat_fd(fd: BorrowedFd<'_>) -> io::Result<FileStat> {
+    retry(|| nix::sys::stat::fstat(fd))
+}
+
+/// `fstatat(dir, name, AT_SYMLINK_NOFOLLOW)`.
+pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<FileStat> {
+    let flags = AtFlags::AT_SYMLINK_NOFOLLOW | AtFlags::AT_NO_AUTOMOUNT;
+    retry(|| nix::sys::stat::fstatat(dir, name, flags))
+}
+
+/// `fstatat(dir, name, 0)`: what a name leads to.
+pub(crate) fn stat_target_at(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<FileStat> {
+    retry(|| nix::sys::stat::fstatat(dir, name, AtFlags::AT_NO_AUTOMOUNT))
+}
+
+/// `readlinkat(fd, "")`: the link that an `O_PATH` descriptor pins (Linux 2.6.39).
+pub(crate) fn read_link(fd: BorrowedFd<'_>) -> io::Result<OsString> {
+    retry(|| nix::fcntl::readlinkat(fd, ""))
+}
+
+/// `readlink("/proc/self/fd/N")`: where the kernel says a descriptor is now.
+///
+/// The answer is a string and no proof of anything: use it only to find a
+/// reason to refuse.
+pub(crate) fn current_path(fd: BorrowedFd<'_>) -> io::Result<OsString> {
+    let path = proc_path(fd);
+    retry(|| nix::fcntl::readlinkat(AT_FDCWD, path.as_str()))
+}
+
+/// The magic link by which the kernel opens a descriptor's file again (`proc(5)`).
+pub(crate) fn proc_path(fd: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", fd.as_raw_fd())
+}
+
+/// Tells whether `/proc` is there, without which no unnamed inode gets a name.
+pub(crate) fn has_proc() -> bool {
+    retry(|| {
+        nix::unistd::faccessat(
+            AT_FDCWD,
+            "/proc/self/fd",
+            AccessFlags::F_OK,
+            AtFlags::empty(),
+        )
+    })
+    .is_ok()
+}
+
+/// `faccessat2(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS)` (Linux 5.8).
+pub(crate) fn may_write(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = AtFlags::AT_EMPTY_PATH | AtFlags::AT_EACCESS;
+    retry(|| nix::unistd::faccessat(fd, "", AccessFlags::W_OK, flags))
+}
+
+/// `linkat(from_dir, from, to_dir, to, 0)`: a link is linked, not its target.
+pub(crate) fn link_at(
+    from: (BorrowedFd<'_>, &OsStr),
+    to: (BorrowedFd<'_>, &OsStr),
+) -> io::Result<()> {
+    retry(|| nix::unistd::linkat(from.0, from.1, to.0, to.1, AtFlags::empty()))
+}
+
+/// Gives an unnamed inode its first name; never replaces one.
+///
+/// `linkat(fd, "", AT_EMPTY_PATH)` needs `CAP_DAC_READ_SEARCH`, or since Linux
+/// 6.10 the opener's credentials; `/proc/self/fd/N` with `AT_SYMLINK_FOLLOW`
+/// works for everybody who has `/proc` (`open(2)`, `O_TMPFILE`).
+pub(crate) fn link_unnamed(fd: BorrowedFd<'_>, to: (BorrowedFd<'_>, &OsStr)) -> io::Result<()> {
+    match retry(|| nix::unistd::linkat(fd, "", to.0, to.1, AtFlags::AT_EMPTY_PATH)) {
+        Err(error) if is(&error, libc::ENOENT) || is(&error, libc::EPERM) => {}
+        result => return result,
+    }
+    let path = proc_path(fd);
+    let follow = AtFlags::AT_SYMLINK_FOLLOW;
+    retry(|| nix::unistd::linkat(AT_FDCWD, path.as_str(), to.0, to.1, follow))
+}
+
+/// `unlinkat(dir, name, 0)`.
+pub(crate) fn unlink_at(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+    retry(|| nix::unistd::unlinkat(dir, name, UnlinkatFlags::NoRemoveDir))
+}
+
+/// `unlinkat(dir, name, AT_REMOVEDIR)`: only an empty directory goes.
+pub(crate) fn rmdir_at(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+    retry(|| nix::unistd::unlinkat(dir, name, UnlinkatFlags::RemoveDir))
+}
+
+/// `mkdirat(dir, name, 0777)`; the kernel applies the umask.
+pub(crate) fn mkdir_at(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+    retry(|| nix::sys::stat::mkdirat(dir, name, Mode::from_bits_truncate(0o777)))
+}
+
+/// `renameat2(RENAME_EXCHANGE)` (Linux 3.15): both names are there at every instant.
+pub(crate) fn exchange(
+    one: (BorrowedFd<'_>, &OsStr),
+    other: (BorrowedFd<'_>, &OsStr),
+) -> io::Result<()> {
+    let flags = RenameFlags::EXCHANGE;
+    retry_rustix(|| rustix::fs::renameat_with(one.0, one.1, other.0, other.1, flags))
+}
+
+/// `renameat2(RENAME_NOREPLACE)` (Linux 3.15).
+pub(crate) fn rename_new(
+    from: (BorrowedFd<'_>, &OsStr),
+    to: (BorrowedFd<'_>, &OsStr),
+) -> io::Result<()> {
+    let flags = RenameFlags::NOREPLACE;
+    retry_rustix(|| rustix::fs::renameat_with(from.0, from.1, to.0, to.1, flags))
+}
+
+/// `renameat`: replaces what is there.
+pub(crate) fn rename_over(
+    from: (BorrowedFd<'_>, &OsStr),
+    to: (BorrowedFd<'_>, &OsStr),
+) -> io::Result<()> {
+    retry(|| nix::fcntl::renameat(from.0, from.1, to.0, to.1))
+}
+
+/// Writes everything at `offset`, also when the kernel takes it in pieces.
+pub(crate) fn write_all_at(fd: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+        let position = i64::try_from(offset + done as u64).map_err(io::Error::other)?;
+        match retry(|| nix::sys::uio::pwrite(fd, rest, position))? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            count => done += count,
+        }
+    }
+    Ok(())
+}
+
+/// `ftruncate(fd, length)`.
+pub(crate) fn truncate(fd: BorrowedFd<'_>, length_bytes: u64) -> io::Result<()> {
+    let length = i64::try_from(length_bytes).map_err(io::Error::other)?;
+    retry(|| nix::unistd::ftruncate(fd, length))
+}
+
+/// Fills a word from the kernel's random source (`getrandom(2)`).
+pub(crate) fn random() -> io::Result<u64> {
+    let mut bytes = [0_u8; 8];
+    let flags = rustix::rand::GetRandomFlags::empty();
+    let count = retry_rustix(|| rustix::rand::getrandom(&mut bytes, flags))?;
+    if count < bytes.len() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Tells whether an error is this one of the kernel's.
+pub(crate) fn is(error: &io::Error, errno: i32) -> bool {
+    error.raw_os_error() == Some(errno)
+}
+
+/// Tells whether the file system does not know a `renameat2` flag
+/// (`EINVAL`), or the kernel the call (`ENOSYS`).
+pub(crate) fn lacks_rename_flag(error: &io::Error) -> bool {
+    is(error, libc::EINVAL) || is(error, libc::ENOSYS)
+}
+
+/// Borrows a directory and a name as the pair the calls take.
+pub(crate) fn pair<'a>(dir: &'a impl AsFd, name: &'a OsStr) -> (BorrowedFd<'a>, &'a OsStr) {
+    (dir.as_fd(), name)
+}
+
+/// `statx(fd, "", AT_EMPTY_PATH, STATX_BTIME)` (Linux 4.11): when the inode
+/// was made, since 1970; nothing where the file system does not know.
+pub(crate) fn birth_ns(fd: BorrowedFd<'_>) -> io::Result<Option<i128>> {
+    use rustix::fs::{AtFlags, StatxFlags};
+    let wanted = StatxFlags::BTIME;
+    let stat = retry_rustix(|| rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, wanted))?;
+    let known = StatxFlags::from_bits_retain(stat.stx_mask).contains(wanted);
+    let birth = stat.stx_btime;
+    let nanoseconds = i128::from(birth.tv_sec) * 1_000_000_000 + i128::from(birth.tv_nsec);
+    Ok(known.then_some(nanoseconds))
+}
+
+/// Lists the names in a directory, without `.` and `..` (`getdents64(2)`).
+pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in open_listing(dir)?.iter() {
+        let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_os_string();
+        if name != "." && name != ".." {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Opens a pinned directory for reading its entries.
+pub(crate) fn open_listing(dir: BorrowedFd<'_>) -> io::Result<nix::dir::Dir> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
+    let fd = open_at(dir, OsStr::new("."), flags)?;
+    nix::dir::Dir::from_fd(fd).map_err(io::Error::from)
+}
