@@ -119,8 +119,6 @@ steps! {
     CloseDescriptors = "close inherited descriptors",
     /// Dropping capabilities.
     DropCapabilities = "drop capabilities",
-    /// Setting `no_new_privs`.
-    NoNewPrivileges = "forbid new privileges",
     /// Restricting by Landlock.
     Landlock = "restrict file access by landlock",
     /// Installing the filter.

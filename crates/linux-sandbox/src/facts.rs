@@ -30,24 +30,11 @@ pub fn gather(policy: &Policy) -> Result<HostFacts, Error> {
     let wanted = policy.writable_roots();
     let mut roots = Vec::with_capacity(wanted.len());
     for root in &wanted {
-        let subject = root.path().as_path();
-        roots.push(look_at_root(root).during_on(Step::ResolveRoot, subject)?);
+        roots.push(look_at_root(root)?);
     }
     if roots.len() > 1 {
         for root in &roots {
             refuse_inner_links(root, &roots)?;
-        }
-    }
-    for root in roots
-        .iter_mut()
-        .filter(|root| root.protection == Protection::ProtectedNames)
-    {
-        if let Some(found) = root
-            .resolved
-            .as_mut()
-            .filter(|found| found.kind == RootKind::Directory)
-        {
-            found.protected = look_at_protected(found)?;
         }
     }
     Ok(HostFacts {
@@ -100,23 +87,34 @@ fn absolute(path: PathBuf) -> Result<AbsolutePath, Errno> {
     AbsolutePath::new(path).map_err(|_| Errno(libc::EINVAL))
 }
 
-fn look_at_root(root: &WritableRoot) -> Result<RootFacts, Errno> {
+fn look_at_root(root: &WritableRoot) -> Result<RootFacts, Error> {
     let logical = root.path().clone();
     let protection = root.protection();
-    let fd = match open_path(logical.as_path()) {
-        Err(Errno(libc::ENOENT | libc::ENOTDIR)) => {
-            return Ok(RootFacts {
-                logical,
-                protection,
-                resolved: None,
-            });
+    let subject = logical.as_path();
+    let resolved = match open_path(subject) {
+        Err(Errno(libc::ENOENT | libc::ENOTDIR)) => None,
+        Err(errno) => return Err(errno).during_on(Step::ResolveRoot, subject),
+        Ok(fd) => {
+            let mut found = look_at_file(&fd).during_on(Step::ResolveRoot, subject)?;
+            let holds_names = found.kind == RootKind::Directory;
+            if holds_names && protection == Protection::ProtectedNames {
+                found.protected = look_at_protected(&fd, found.real.as_path())?;
+            }
+            Some(found)
         }
-        other => other?,
     };
-    let stat = fstat(&fd)?;
-    let read_only = fstatvfs(&fd)?.f_flag.contains(StatVfsMountFlags::RDONLY);
-    let resolved = ResolvedRoot {
-        real: absolute(shown_path(&fd)?)?,
+    Ok(RootFacts {
+        logical,
+        protection,
+        resolved,
+    })
+}
+
+fn look_at_file(fd: &OwnedFd) -> Result<ResolvedRoot, Errno> {
+    let stat = fstat(fd)?;
+    let read_only = fstatvfs(fd)?.f_flag.contains(StatVfsMountFlags::RDONLY);
+    Ok(ResolvedRoot {
+        real: absolute(shown_path(fd)?)?,
         id: id_of(&stat),
         kind: match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => RootKind::Directory,
@@ -129,11 +127,6 @@ fn look_at_root(root: &WritableRoot) -> Result<RootFacts, Errno> {
             MountMode::Writable
         },
         protected: Vec::new(),
-    };
-    Ok(RootFacts {
-        logical,
-        protection,
-        resolved: Some(resolved),
     })
 }
 
@@ -158,13 +151,11 @@ fn refuse_inner_links(root: &RootFacts, all: &[RootFacts]) -> Result<(), Error> 
     same.during_on(Step::ResolveRoot, subject)
 }
 
-fn look_at_protected(root: &ResolvedRoot) -> Result<Vec<ProtectedFacts>, Error> {
-    let dir = root.real.as_path();
-    let fd = open_path(dir).during_on(Step::ResolveRoot, dir)?;
+fn look_at_protected(fd: &OwnedFd, dir: &Path) -> Result<Vec<ProtectedFacts>, Error> {
     let mut facts = Vec::with_capacity(PROTECTED_NAMES.len());
     for name in PROTECTED_NAMES {
         let path = dir.join(name);
-        let state = match statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+        let state = match statat(fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(rustix::io::Errno::NOENT) => Ok(ProtectedState::Missing),
             Err(errno) => Err(errno.into()),
             Ok(stat) => state_of(&path, &stat),

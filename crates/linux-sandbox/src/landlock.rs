@@ -63,10 +63,11 @@ fn build(places: &[(OwnedFd, Rights)]) -> Result<RestrictionStatus, RulesetError
     for (fd, rights) in places {
         rules = add(rules, fd.as_fd(), *rights)?;
     }
-    for fd in terminals() {
+    for fd in standard_devices() {
         rules = add(rules, fd, Rights::Device)?;
     }
-    rules.no_new_privs(false).restrict_self()
+    // This also sets `no_new_privs`.
+    rules.restrict_self()
 }
 
 fn add(
@@ -77,10 +78,11 @@ fn add(
     rules.add_rule(PathBeneath::new(fd, rights.access()))
 }
 
-/// Returns those of the standard descriptors that are terminals: a program may
-/// open them again by name (`> /dev/stderr`), which for any other file outside
-/// of the roots stays refused.
-fn terminals() -> impl Iterator<Item = BorrowedFd<'static>> {
+/// Returns those of the standard descriptors that are terminals or harmless
+/// nodes such as `/dev/null`: a program may open them again by name
+/// (`> /dev/stderr`), which for any other file outside of the roots stays
+/// refused.
+fn standard_devices() -> impl Iterator<Item = BorrowedFd<'static>> {
     let standard = [
         rustix::stdio::stdin(),
         rustix::stdio::stdout(),
@@ -88,16 +90,22 @@ fn terminals() -> impl Iterator<Item = BorrowedFd<'static>> {
     ];
     standard.into_iter().filter(|fd| {
         fstat(fd).is_ok_and(|stat| {
-            let major = rustix::fs::major(stat.st_rdev);
             let is_device = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice;
-            is_device && TERMINAL_MAJORS.contains(&major)
+            is_device && is_harmless(stat.st_rdev)
         })
     })
 }
 
-/// Device numbers of virtual consoles, serial lines, `/dev/tty`, the console
-/// and pseudo-terminals.
-const TERMINAL_MAJORS: [u32; 11] = [4, 5, 136, 137, 138, 139, 140, 141, 142, 143, 204];
+/// Tells a terminal or an endless node by its number: virtual consoles and
+/// serial lines, `/dev/tty` and the console, pseudo-terminals; null, zero, full,
+/// random, urandom.
+fn is_harmless(device: u64) -> bool {
+    match (rustix::fs::major(device), rustix::fs::minor(device)) {
+        (4 | 5 | 136..=143 | 204, _) => true,
+        (1, minor) => matches!(minor, 3 | 5 | 7 | 8 | 9),
+        _ => false,
+    }
+}
 
 /// Digs the error number out of the library's nested errors.
 fn errno_of(error: &RulesetError) -> Errno {

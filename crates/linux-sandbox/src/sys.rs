@@ -97,8 +97,13 @@ pub(crate) fn exit_now(code: u8) -> ! {
     unsafe { libc::_exit(i32::from(code)) }
 }
 
-/// `mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, …)`.
-pub(crate) fn mount_setattr(tree: BorrowedFd<'_>, set: u64, propagation: u64) -> Result<(), Errno> {
+/// `mount_setattr(dir, path, AT_EMPTY_PATH | AT_RECURSIVE, …)`.
+pub(crate) fn mount_setattr(
+    dir: BorrowedFd<'_>,
+    path: &CStr,
+    set: u64,
+    propagation: u64,
+) -> Result<(), Errno> {
     let attributes = libc::mount_attr {
         attr_set: set,
         attr_clr: 0,
@@ -106,13 +111,13 @@ pub(crate) fn mount_setattr(tree: BorrowedFd<'_>, set: u64, propagation: u64) ->
         userns_fd: 0,
     };
     let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
-    // SAFETY: the path is a literal with its NUL, and `attributes` lives across
-    // the call and has the size that is passed.
+    // SAFETY: the path is NUL-terminated, and `attributes` has the size that is
+    // passed; both live across the call.
     check(unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
-            tree.as_raw_fd(),
-            c"".as_ptr(),
+            dir.as_raw_fd(),
+            path.as_ptr(),
             flags,
             &raw const attributes,
             size_of::<libc::mount_attr>(),
@@ -153,11 +158,6 @@ pub(crate) fn die_with_parent() -> Result<(), Errno> {
 /// Hides this process's memory and descriptors from others of the same user.
 pub(crate) fn forbid_inspection() -> Result<(), Errno> {
     prctl(libc::PR_SET_DUMPABLE, 0)
-}
-
-/// Makes sure that no program gains privileges by being executed.
-pub(crate) fn no_new_privileges() -> Result<(), Errno> {
-    prctl(libc::PR_SET_NO_NEW_PRIVS, 1)
 }
 
 /// Removes one capability from the bounding set.

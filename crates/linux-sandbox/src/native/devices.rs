@@ -34,7 +34,6 @@ pub(crate) fn mount_private_dev() -> Result<Vec<(OwnedFd, Rights)>, Errno> {
     let nodes = clone_nodes()?;
     let quiet = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount(c"tmpfs", c"/dev", c"tmpfs", quiet, c"mode=755,size=1m")?;
-    let mut granted = Vec::with_capacity(nodes.len() + 2);
     for (path, node) in nodes {
         mknodat(CWD, path, FileType::RegularFile, Mode::empty(), 0)?;
         move_mount(
@@ -44,7 +43,6 @@ pub(crate) fn mount_private_dev() -> Result<Vec<(OwnedFd, Rights)>, Errno> {
             path,
             MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
         )?;
-        granted.push((node, Rights::Device));
     }
     for (text, path) in LINKS {
         symlinkat(text, CWD, path)?;
@@ -60,9 +58,12 @@ pub(crate) fn mount_private_dev() -> Result<Vec<(OwnedFd, Rights)>, Errno> {
     mkdirat(CWD, c"/dev/shm", Mode::from_raw_mode(0o755))?;
     let memory = quiet | MountFlags::NODEV;
     mount(c"tmpfs", c"/dev/shm", c"tmpfs", memory, c"mode=1777")?;
-    granted.push((open(c"/dev/pts")?, Rights::Device));
-    granted.push((open(c"/dev/shm")?, Rights::Full));
-    Ok(granted)
+    // Nothing can be made in `/dev` itself, so one rule covers nodes and
+    // terminals.
+    Ok(vec![
+        (open(c"/dev")?, Rights::Device),
+        (open(c"/dev/shm")?, Rights::Full),
+    ])
 }
 
 /// Takes copies of the host's nodes; a host may lack one.

@@ -58,8 +58,9 @@ impl Init<'_> {
         sys::close_range(3, u32::MAX, CLOSE_ON_EXEC).at(Step::CloseDescriptors)?;
         sys::forbid_inspection().at(Step::DropCapabilities)?;
         identity::drop_capabilities(&self.plan.identity)?;
-        sys::no_new_privileges().at(Step::NoNewPrivileges)?;
         let status = landlock::restrict(&mounted.places).at(Step::Landlock)?;
+        // All descriptors are closed at once, later.
+        std::mem::forget(mounted.places);
         seccompiler::apply_filter(self.filter)
             .map_err(filter_errno)
             .at(Step::Seccomp)?;

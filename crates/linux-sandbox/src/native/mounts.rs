@@ -100,7 +100,7 @@ impl Mounter<'_> {
         let root = self.root(index).at(Step::PinRoot)?;
         let pin = open_same(&root.real, Some(root.id)).at(Step::PinRoot)?;
         let tree = clone_tree(&pin).at(Step::CloneRoot)?;
-        sys::mount_setattr(tree.as_fd(), NO_SUID | NO_DEV, 0).at(Step::CloneRoot)?;
+        sys::mount_setattr(tree.as_fd(), c"", NO_SUID | NO_DEV, 0).at(Step::CloneRoot)?;
         if let Some(slot) = self.clones.get_mut(index.0) {
             *slot = Some(ClonedRoot { pin, tree });
         }
@@ -171,8 +171,7 @@ impl Mounter<'_> {
 
 /// Changes every mount at once.
 fn set_view(set: u64, propagation: u64) -> Result<(), Errno> {
-    let root = open_directory(&AbsolutePath::filesystem_root())?;
-    sys::mount_setattr(root.as_fd(), set, propagation)
+    sys::mount_setattr(CWD, c"/", set, propagation)
 }
 
 fn open_directory(path: &AbsolutePath) -> Result<OwnedFd, Errno> {
@@ -212,7 +211,7 @@ fn pin_in_place(path: &AbsolutePath, id: Option<FileId>, set: u64) -> Result<(),
     let place = open_same(path, id)?;
     let tree = clone_tree(&place)?;
     if set != 0 {
-        sys::mount_setattr(tree.as_fd(), set, 0)?;
+        sys::mount_setattr(tree.as_fd(), c"", set, 0)?;
     }
     put(&tree, &place)
 }

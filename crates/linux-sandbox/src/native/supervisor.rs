@@ -8,8 +8,8 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use sandbox_policy::Plan;
 use sandbox_policy::plan::{MountOp, Requirement};
+use sandbox_policy::{AbsolutePath, Plan};
 
 use crate::Backend;
 use crate::command::{Command, Stdin};
@@ -30,7 +30,7 @@ pub(crate) fn run(plan: &Plan, command: Command) -> Result<RunReport, Error> {
     if process.threads != 1 {
         return Err(Errno(libc::EBUSY)).during(Step::OneThread);
     }
-    let cwd = real_directory(&command.cwd)?;
+    let cwd = real_directory(plan, &command.cwd)?;
     let filter = seccomp::compile(plan.network)
         .map_err(|_| Errno(libc::EINVAL))
         .during(Step::CompileFilter)?;
@@ -79,8 +79,15 @@ fn namespaces(plan: &Plan) -> i32 {
     needed.fold(0, |all, (_, flag)| all | flag)
 }
 
-/// Returns a directory's path without links, which a private `/tmp` may hide.
-fn real_directory(path: &Path) -> Result<PathBuf, Error> {
+/// Returns a directory's path as it is spelled inside: a link on the way may be
+/// hidden by a private `/tmp`. Below a root the plan knows the answer.
+fn real_directory(plan: &Plan, path: &Path) -> Result<PathBuf, Error> {
+    if let Ok(path) = AbsolutePath::new(path) {
+        let real = plan.real_path(&path);
+        if plan.roots.iter().any(|root| real.is_within(&root.real)) {
+            return Ok(real.as_path().into());
+        }
+    }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = openat(CWD, path, flags, Mode::empty());
     shown_path(opened.during_on(Step::OpenCwd, path)?.as_fd()).during_on(Step::OpenCwd, path)

@@ -74,8 +74,7 @@ pub(crate) fn uncovered(roots: &[Root<'_>], protected: &[(AbsolutePath, FileId)]
     {
         let above = kept
             .iter()
-            .filter(|other| root.real.is_below(&other.pinned.real))
-            .last();
+            .rfind(|other| root.real.is_below(&other.pinned.real));
         let carved = above.is_none_or(|above| {
             let between =
                 |path: &AbsolutePath| root.real.is_below(path) && path.is_below(&above.pinned.real);
