@@ -4,7 +4,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 
 use crate::command::{Command, Program};
 use crate::error::{Context, Errno, Error, Step};
@@ -64,8 +64,13 @@ impl Image {
         for path in paths {
             match sys::execute(path, &self.args, &self.vars) {
                 Errno(libc::ENOENT | libc::ENOTDIR) => {}
-                // A later directory may hold one that can be executed.
-                Errno(libc::EACCES) => worst = Errno(libc::EACCES),
+                // A later directory may hold one that can be executed, and one
+                // that cannot be searched holds none for us.
+                Errno(libc::EACCES) => {
+                    if statat(CWD, path.as_c_str(), AtFlags::empty()).is_ok() {
+                        worst = Errno(libc::EACCES);
+                    }
+                }
                 other => return other,
             }
         }

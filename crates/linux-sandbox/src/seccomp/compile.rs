@@ -87,14 +87,121 @@ fn prefix() -> BpfProgram {
 mod tests {
     use super::*;
 
-    #[test]
-    fn both_networks_compile_into_one_program() {
-        for network in [Network::None, Network::Host] {
-            let program = compile(network).unwrap();
-            assert!(program.len() < 400, "{}", program.len());
+    /// Runs a program on one call, as the kernel does.
+    fn evaluate(program: &[sock_filter], call: i64, arch: u32, args: [u64; 6]) -> u32 {
+        let word = |offset: u32| match offset {
+            0 => call as u32,
+            4 => arch,
+            16.. => {
+                let bits = args[(offset as usize - 16) / 8];
+                if offset.is_multiple_of(8) {
+                    bits as u32
+                } else {
+                    (bits >> 32) as u32
+                }
+            }
+            _ => panic!("offset {offset}"),
+        };
+        let (mut accumulator, mut next) = (0u32, 0usize);
+        loop {
+            let op = &program[next];
+            next += 1;
+            let jump = |holds: bool| usize::from(if holds { op.jt } else { op.jf });
+            match op.code {
+                0x20 => accumulator = word(op.k),
+                0x54 => accumulator &= op.k,
+                0x05 => next += op.k as usize,
+                0x15 => next += jump(accumulator == op.k),
+                0x25 => next += jump(accumulator > op.k),
+                0x35 => next += jump(accumulator >= op.k),
+                0x06 => return op.k,
+                code => panic!("instruction {code:#x}"),
+            }
         }
     }
 
+    #[cfg(target_arch = "x86_64")]
+    const NATIVE: u32 = 0xc000_003e;
+    #[cfg(target_arch = "aarch64")]
+    const NATIVE: u32 = 0xc000_00b7;
+    const REFUSED: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    const ABSENT: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+
+    /// Returns arguments that make all tests hold, with noise above 32 bits.
+    fn matching(rule: &Rule) -> [u64; 6] {
+        let mut args = [0xdead_beef_0000_0000; 6];
+        for test in rule.tests {
+            match *test {
+                Test::Equal(at, value) | Test::Masked(at, _, value) => {
+                    args[usize::from(at)] |= u64::from(value);
+                }
+                Test::Differs(at, _) => args[usize::from(at)] |= 0x7777,
+            }
+        }
+        args
+    }
+
+    #[test]
+    fn every_rule_refuses_what_it_names_and_nothing_else() {
+        for network in [Network::None, Network::Host] {
+            let program = compile(network).unwrap();
+            for rule in ALWAYS.iter().chain(for_network(network)) {
+                let args = matching(rule);
+                assert_eq!(
+                    evaluate(&program, rule.call, NATIVE, args),
+                    REFUSED,
+                    "{rule:?}"
+                );
+                let foreign = evaluate(&program, rule.call, 0x4000_0003, args);
+                assert_eq!(foreign, libc::SECCOMP_RET_KILL_PROCESS, "{rule:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn ordinary_calls_pass() {
+        let program = compile(Network::None).unwrap();
+        let passes = |call, args| evaluate(&program, call, NATIVE, args) == libc::SECCOMP_RET_ALLOW;
+        let (inet, netlink, unix) = (libc::AF_INET as u64, libc::AF_NETLINK as u64, 1);
+        assert!(passes(libc::SYS_read, [0; 6]));
+        assert!(passes(libc::SYS_ptrace, [0; 6]));
+        assert!(passes(
+            libc::SYS_clone,
+            [libc::SIGCHLD as u64, 0, 0, 0, 0, 0]
+        ));
+        assert!(passes(
+            libc::SYS_unshare,
+            [libc::CLONE_FILES as u64, 0, 0, 0, 0, 0]
+        ));
+        assert!(passes(libc::SYS_ioctl, [0, libc::TCGETS, 0, 0, 0, 0]));
+        assert!(passes(
+            libc::SYS_mknodat,
+            [0, 0, u64::from(libc::S_IFIFO), 0, 0, 0]
+        ));
+        assert!(passes(libc::SYS_socket, [inet, 1, 0, 0, 0, 0]));
+        assert!(passes(libc::SYS_socket, [netlink, 3, 0, 0, 0, 0]));
+        assert!(passes(libc::SYS_socketpair, [unix, 1, 0, 0, 0, 0]));
+        assert!(!passes(libc::SYS_socket, [unix, 1, 0, 0, 0, 0]));
+        let datagram = libc::SOCK_DGRAM as u64 | libc::SOCK_CLOEXEC as u64;
+        assert!(!passes(libc::SYS_socketpair, [unix, datagram, 0, 0, 0, 0]));
+        let host = compile(Network::Host).unwrap();
+        let unix_call = [unix, datagram, 0, 0, 0, 0];
+        let allowed = libc::SECCOMP_RET_ALLOW;
+        assert_eq!(
+            evaluate(&host, libc::SYS_socket, NATIVE, unix_call),
+            allowed
+        );
+    }
+
+    #[test]
+    fn some_calls_look_absent() {
+        let program = compile(Network::None).unwrap();
+        assert_eq!(evaluate(&program, libc::SYS_clone3, NATIVE, [0; 6]), ABSENT);
+        assert_eq!(
+            evaluate(&program, 0x4000_0000 | libc::SYS_read, NATIVE, [0; 6]),
+            ABSENT
+        );
+    }
     #[test]
     fn no_rule_hides_behind_another() {
         for network in [Network::None, Network::Host] {
