@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 
 use nix::sys::signal::{SigSet, Signal};
@@ -45,7 +45,7 @@ pub(crate) struct Capabilities {
 
 /// A NULL-terminated array of strings for `execve`.
 pub(crate) struct StringArray {
-    _owned: Vec<CString>,
+    owned: Vec<CString>,
     pointers: Vec<*const libc::c_char>,
 }
 
@@ -54,10 +54,12 @@ impl StringArray {
     pub(crate) fn new(owned: Vec<CString>) -> Self {
         let mut pointers: Vec<_> = owned.iter().map(|text| text.as_ptr()).collect();
         pointers.push(ptr::null());
-        Self {
-            _owned: owned,
-            pointers,
-        }
+        Self { owned, pointers }
+    }
+
+    /// Borrows the strings.
+    pub(crate) fn strings(&self) -> &[CString] {
+        &self.owned
     }
 }
 
@@ -141,6 +143,14 @@ pub(crate) fn join_session_keyring() -> Result<(), Errno> {
 pub(crate) fn close_range(first: u32, last: u32, flags: u32) -> Result<(), Errno> {
     // SAFETY: numbers only; see above for the owners.
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) }).map(drop)
+}
+
+/// Gives a descriptor up without closing it.
+///
+/// Process 1 opens many; it closes all of them with one call after the fork,
+/// and the command's copies close on execution.
+pub(crate) fn leave_open(fd: OwnedFd) {
+    std::mem::forget(fd);
 }
 
 /// `prctl` with numbers only.

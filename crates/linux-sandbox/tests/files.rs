@@ -6,6 +6,7 @@ mod support;
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
+use std::process::Stdio;
 
 use support::{Place, as_each, text};
 
@@ -237,5 +238,57 @@ fn the_kernel_cannot_be_tuned() {
         assert_eq!(text(&output.stdout), "Linux", "reading goes on");
         let refusals = text(&output.stderr);
         assert_eq!(refusals.matches("cannot create").count(), 2, "{refusals}");
+    });
+}
+
+/// A second root inside the workspace is swapped for a link to the outside while
+/// sandboxes start, as a program in another run could do.
+#[test]
+fn a_root_swapped_during_set_up_never_opens_another_place() {
+    as_each(|place| {
+        let (root, aside) = (place.ws.join("root"), place.ws.join("aside"));
+        place.mkdir(&root);
+        symlink(&place.out, &aside).unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let order = std::sync::atomic::Ordering::Relaxed;
+        let hits = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(order) {
+                    nix::fcntl::renameat2(
+                        nix::fcntl::AT_FDCWD,
+                        &root,
+                        nix::fcntl::AT_FDCWD,
+                        &aside,
+                        nix::fcntl::RenameFlags::RENAME_EXCHANGE,
+                    )
+                    .unwrap();
+                }
+            });
+            let wanted = root.to_str().unwrap();
+            let words = [
+                "--writable",
+                wanted,
+                "--",
+                "/bin/sh",
+                "-c",
+                "echo x > $OUT/new; echo y > y",
+            ];
+            let run = || {
+                place
+                    .command(&words)
+                    .stderr(Stdio::null())
+                    .status()
+                    .unwrap()
+                    .success()
+            };
+            let hits = (0..150).filter(|_| run()).count();
+            stop.store(true, order);
+            hits
+        });
+        assert!(hits > 0, "no run succeeded");
+        assert!(
+            !place.out.join("new").exists(),
+            "a link inside a root was followed"
+        );
     });
 }

@@ -9,6 +9,7 @@ use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, move_mount
 
 use crate::error::Errno;
 use crate::landlock::Rights;
+use crate::sys::leave_open;
 
 /// The nodes that programs expect.
 const NODES: [&CStr; 6] = [
@@ -43,6 +44,7 @@ pub(crate) fn mount_private_dev() -> Result<Vec<(OwnedFd, Rights)>, Errno> {
             path,
             MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
         )?;
+        leave_open(node);
     }
     for (text, path) in LINKS {
         symlinkat(text, CWD, path)?;

@@ -1,6 +1,6 @@
 //! Prepares the command before the fork, and becomes it after.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -12,6 +12,9 @@ use crate::sys::{self, StringArray};
 
 /// Where programs are looked up when there is no `PATH`, as in the C library.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// What runs a text file that names no interpreter.
+const SHELL: &CStr = c"/bin/sh";
 
 /// Everything that `execve` needs, in its own form.
 pub(crate) struct Image {
@@ -63,6 +66,7 @@ impl Image {
         let mut worst = Errno(libc::ENOENT);
         for path in paths {
             match sys::execute(path, &self.args, &self.vars) {
+                Errno(libc::ENOEXEC) => return self.execute_script(path),
                 Errno(libc::ENOENT | libc::ENOTDIR) => {}
                 // A later directory may hold one that can be executed, and one
                 // that cannot be searched holds none for us.
@@ -75,6 +79,15 @@ impl Image {
             }
         }
         worst
+    }
+}
+
+impl Image {
+    /// Has the shell run a text file without `#!`, as `execvp` does.
+    fn execute_script(&self, path: &CStr) -> Errno {
+        let mut args = vec![SHELL.to_owned(), path.to_owned()];
+        args.extend(self.args.strings().iter().skip(1).cloned());
+        sys::execute(SHELL, &StringArray::new(args), &self.vars)
     }
 }
 

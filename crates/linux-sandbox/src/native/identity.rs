@@ -24,6 +24,7 @@ pub(crate) fn map_ids(identity: &Identity) -> Result<(), Failure> {
 fn write_file(path: &std::ffi::CStr, text: &str) -> Result<(), Errno> {
     let fd = openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     rustix::io::write(&fd, text.as_bytes())?;
+    // Closed at once: a mount with an open writer cannot become read-only.
     Ok(())
 }
 

@@ -59,8 +59,10 @@ impl Init<'_> {
         sys::forbid_inspection().at(Step::DropCapabilities)?;
         identity::drop_capabilities(&self.plan.identity)?;
         let status = landlock::restrict(&mounted.places).at(Step::Landlock)?;
-        // All descriptors are closed at once, later.
-        std::mem::forget(mounted.places);
+        mounted
+            .places
+            .into_iter()
+            .for_each(|(place, _)| sys::leave_open(place));
         seccompiler::apply_filter(self.filter)
             .map_err(filter_errno)
             .at(Step::Seccomp)?;

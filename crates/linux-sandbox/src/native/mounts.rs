@@ -154,7 +154,10 @@ impl Mounter<'_> {
                         _ => Rights::File,
                     };
                     let place = match clones.get_mut(index.0).and_then(Option::take) {
-                        Some(cloned) => cloned.tree,
+                        Some(cloned) => {
+                            sys::leave_open(cloned.pin);
+                            cloned.tree
+                        }
                         None => open_directory(&root.real).at(Step::Landlock)?,
                     };
                     places.push((place, rights));
