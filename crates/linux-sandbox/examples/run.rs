@@ -22,6 +22,9 @@ fn main() -> ExitCode {
             if let Some(error) = error.downcast_ref::<linux_sandbox::Error>() {
                 eprintln!("run: hint: {}", error.hint());
             }
+            if let Some(error) = error.downcast_ref::<sandbox_policy::PlanError>() {
+                eprintln!("run: hint: {}", error.hint());
+            }
             ExitCode::from(125)
         }
     }

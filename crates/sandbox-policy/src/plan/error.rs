@@ -46,3 +46,28 @@ pub enum PlanError {
         errno: i32,
     },
 }
+
+impl PlanError {
+    /// Returns what the reader can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::RootMissing(_) => "create it, or name a directory that exists",
+            Self::RootSpecial(_) => "name a directory or a regular file",
+            Self::RootInKernelTree { .. } => "work in a directory of an ordinary file system",
+            Self::ProtectedTargetHoldsRoot { .. } => {
+                "make the link point to a directory of its own below the root"
+            }
+            Self::RootWithoutSysAdmin => {
+                "run as an ordinary user, or outside of the container or sandbox that took \
+                 CAP_SYS_ADMIN away"
+            }
+            Self::NoUserNamespaces { .. } => {
+                "allow user namespaces (user.max_user_namespaces, kernel.unprivileged_userns_clone \
+                 or the AppArmor restriction)"
+            }
+            Self::LandlockMissing { .. } => {
+                "use Linux 5.13 or newer with landlock in the lsm= boot option"
+            }
+        }
+    }
+}
