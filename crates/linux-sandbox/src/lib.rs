@@ -1,1 +1,55 @@
-//! linux-sandbox
+//! Builds a sandbox from a [`Plan`] and runs one command in it.
+//!
+//! The plan says what must hold; this crate makes it hold, or refuses. Layers
+//! are independent of each other: mounts in namespaces of their own, Landlock,
+//! a seccomp filter, no capabilities and no way to gain any. Each one is
+//! reported in [`Enforcement`].
+//!
+//! # Processes
+//!
+//! The *supervisor* is the caller, outside. It starts process 1 of the new
+//! namespaces, which sets everything up, confines itself, starts the *command*
+//! as process 2, reaps orphans, and ends with the command. The kernel kills
+//! process 1 when the supervisor dies, and everything inside when process 1
+//! does.
+//!
+//! # Obligations of the caller
+//!
+//! [`run`] forks, so the calling process must have one thread; this is checked.
+
+mod command;
+mod error;
+mod facts;
+mod landlock;
+mod native;
+mod report;
+mod resolve;
+mod seccomp;
+mod status;
+mod sys;
+
+pub use command::{Command, Environment, Program, Stdin};
+pub use error::{Errno, Error, Step};
+pub use facts::gather;
+pub use report::{Enforcement, LandlockStatus, Outcome, ProcView, RunReport};
+pub use sandbox_policy::Plan;
+
+/// A way of building the sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Backend {
+    /// Namespaces and mounts made by this crate itself.
+    Native,
+}
+
+/// Runs a command in the sandbox that a plan describes.
+pub fn run(plan: &Plan, command: Command) -> Result<Outcome, Error> {
+    run_reported(plan, command, Backend::Native).map(|report| report.outcome)
+}
+
+/// Runs a command and also returns what was enforced.
+pub fn run_reported(plan: &Plan, command: Command, backend: Backend) -> Result<RunReport, Error> {
+    match backend {
+        Backend::Native => native::run(plan, command),
+    }
+}

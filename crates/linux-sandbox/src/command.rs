@@ -1,0 +1,47 @@
+//! What is run, as data.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+/// The environment of a command.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    /// The `PATH` by which the program is looked up.
+    pub path: Option<OsString>,
+    /// All variables of the command.
+    pub vars: Vec<(OsString, OsString)>,
+}
+
+/// The program to run.
+#[derive(Clone, Debug)]
+pub enum Program {
+    /// A path, or a name that is looked up.
+    Named(OsString),
+    /// The executable of the calling process, by descriptor.
+    SelfExe,
+}
+
+/// Where the standard input comes from.
+#[derive(Debug)]
+pub enum Stdin {
+    /// From the caller.
+    Inherit,
+    /// From a descriptor.
+    Descriptor(OwnedFd),
+}
+
+/// A command to run in a sandbox.
+#[derive(Debug)]
+pub struct Command {
+    /// The program.
+    pub program: Program,
+    /// The arguments, the name of the program first.
+    pub args: Vec<OsString>,
+    /// The environment.
+    pub environment: Environment,
+    /// The standard input.
+    pub stdin: Stdin,
+    /// The working directory.
+    pub cwd: PathBuf,
+}

@@ -1,0 +1,245 @@
+//! What could not be set up, why, and what to do about it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A kernel error number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Errno(pub i32);
+
+impl fmt::Debug for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Errno({self})")
+    }
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = nix::errno::Errno::from_raw(self.0);
+        write!(f, "{} ({name:?})", name.desc())
+    }
+}
+
+impl From<rustix::io::Errno> for Errno {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self(errno.raw_os_error())
+    }
+}
+
+impl From<nix::errno::Errno> for Errno {
+    fn from(errno: nix::errno::Errno) -> Self {
+        Self(errno as i32)
+    }
+}
+
+impl From<std::io::Error> for Errno {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
+/// Declares the steps once: number, name, fragment for messages.
+macro_rules! steps {
+    ($($(#[$doc:meta])* $name:ident = $fragment:literal,)*) => {
+        /// A step of the set-up, named by what it tries to do.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        #[non_exhaustive]
+        pub enum Step { $($(#[$doc])* $name,)* }
+
+        impl Step {
+            const ALL: &'static [Step] = &[$(Step::$name,)*];
+
+            /// Returns the end of a sentence that begins "failed to".
+            pub fn fragment(self) -> &'static str {
+                match self { $(Step::$name => $fragment,)* }
+            }
+        }
+    };
+}
+
+steps! {
+    /// Looking at a root.
+    ResolveRoot = "look at the writable root",
+    /// Looking at a protected name.
+    ResolveProtected = "look at the protected path",
+    /// Looking at the calling process.
+    InspectProcess = "read the state of the calling process",
+    /// Making sure that the caller has one thread.
+    OneThread = "start a sandbox from a process with several threads",
+    /// Turning arguments into what the kernel takes.
+    PrepareCommand = "prepare the command",
+    /// Opening the own executable.
+    OpenSelf = "open the running executable",
+    /// Opening the working directory.
+    OpenCwd = "open the working directory",
+    /// Compiling the system call filter.
+    CompileFilter = "compile the system call filter",
+    /// Making the pipe between the processes.
+    StatusPipe = "make the status pipe",
+    /// Changing the signal mask.
+    SignalMask = "change the signal mask",
+    /// Making the namespaces.
+    Namespaces = "make the namespaces",
+    /// Waiting for the sandbox.
+    Wait = "wait for the sandbox",
+    /// Tying the sandbox to the supervisor.
+    DeathSignal = "tie the sandbox to its supervisor",
+    /// Writing the id maps.
+    IdentityMap = "map the user and group id",
+    /// Replacing the standard input.
+    ReplaceStdin = "replace the standard input",
+    /// Raising the loopback interface.
+    Loopback = "raise the loopback interface",
+    /// Separating mount events.
+    MakePrivate = "separate the mounts from the host",
+    /// Pinning a root.
+    PinRoot = "pin the writable root",
+    /// Cloning a root.
+    CloneRoot = "clone the mounts of the writable root",
+    /// Making everything read-only.
+    ReadOnlyView = "make the file system read-only",
+    /// Attaching a root.
+    AttachRoot = "attach the writable root",
+    /// Pinning an ancestor.
+    PinAncestor = "keep the directory in its place",
+    /// Protecting a path.
+    Protect = "hold the protected path read-only",
+    /// Making the private `/dev`.
+    PrivateDev = "make the private /dev",
+    /// Making the private `/tmp`.
+    PrivateTmp = "make the private /tmp",
+    /// Mounting `/proc`.
+    FreshProc = "mount /proc",
+    /// Joining a new session keyring.
+    Keyring = "join a new session keyring",
+    /// Changing the working directory.
+    ChangeDirectory = "enter the working directory",
+    /// Closing descriptors.
+    CloseDescriptors = "close inherited descriptors",
+    /// Dropping capabilities.
+    DropCapabilities = "drop capabilities",
+    /// Restricting by Landlock.
+    Landlock = "restrict file access by landlock",
+    /// Installing the filter.
+    Seccomp = "install the system call filter",
+    /// Starting the command's process.
+    Fork = "start the command's process",
+    /// Anything that ended process 1 without a word.
+    Init = "keep process 1 of the sandbox alive",
+}
+
+impl Step {
+    /// Returns the step with a number.
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
+/// Says what could not be set up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Error {
+    /// What was tried.
+    pub step: Step,
+    /// What it was tried on.
+    pub subject: Option<PathBuf>,
+    /// Why it failed.
+    pub errno: Errno,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "failed to {}", self.step.fragment())?;
+        if let Some(subject) = &self.subject {
+            write!(f, " {}", subject.display())?;
+        }
+        write!(f, ": {}", self.errno)
+    }
+}
+
+impl Error {
+    /// Returns what the reader can do about it.
+    pub fn hint(&self) -> &'static str {
+        match (self.step, self.errno.0) {
+            (Step::Namespaces, libc::ENOSPC) => {
+                "user namespaces are used up or switched off: raise user.max_user_namespaces"
+            }
+            (Step::Namespaces | Step::IdentityMap, libc::EPERM | libc::EACCES) => {
+                "this host or container denies user namespaces (seccomp, chroot or a security \
+                 module): allow them, or run outside of the container"
+            }
+            (Step::Landlock, libc::ENOSYS) => "the kernel has no landlock: use 5.13 or newer",
+            (Step::Landlock, libc::EOPNOTSUPP) => "landlock is off: add it to the lsm= boot option",
+            (Step::Landlock, libc::E2BIG) => "too many nested sandboxes: the kernel allows 16",
+            (
+                Step::MakePrivate | Step::ReadOnlyView | Step::CloneRoot | Step::AttachRoot,
+                libc::EPERM | libc::EACCES,
+            ) => "mounts are denied here, as in a nested sandbox: run outside of it",
+            (_, libc::ENOSYS) => "the kernel lacks this call: use 5.12 or newer",
+            (Step::PinRoot | Step::Protect, libc::ESTALE | libc::ENOENT | libc::ELOOP) => {
+                "the path changed while the sandbox was built: try again"
+            }
+            (Step::ResolveRoot, libc::ELOOP) => {
+                "the path leads through a symbolic link inside another writable root: \
+                 name the real directory"
+            }
+            (Step::ChangeDirectory, libc::ENOENT) => {
+                "the private /tmp hides the directory: make it writable or use the host's /tmp"
+            }
+            (Step::OneThread, _) => "call from a process with one thread",
+            _ => "run `doctor` to see what this host can enforce",
+        }
+    }
+}
+
+/// Attaches evidence to a failed call outside of the sandbox.
+pub(crate) trait Context<T> {
+    /// Names the step.
+    fn during(self, step: Step) -> Result<T, Error>;
+    /// Names the step and what it was about.
+    fn during_on(self, step: Step, subject: impl Into<PathBuf>) -> Result<T, Error>;
+}
+
+impl<T, E: Into<Errno>> Context<T> for Result<T, E> {
+    fn during(self, step: Step) -> Result<T, Error> {
+        self.map_err(|errno| Error {
+            step,
+            subject: None,
+            errno: errno.into(),
+        })
+    }
+
+    fn during_on(self, step: Step, subject: impl Into<PathBuf>) -> Result<T, Error> {
+        self.map_err(|errno| Error {
+            step,
+            subject: Some(subject.into()),
+            errno: errno.into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_survive_the_pipe() {
+        for step in Step::ALL {
+            assert_eq!(Step::from_number(*step as u8), Some(*step));
+        }
+        assert_eq!(Step::from_number(u8::MAX), None);
+    }
+
+    #[test]
+    fn messages_keep_the_evidence() {
+        let error = Err::<(), _>(Errno(libc::ESTALE))
+            .during_on(Step::PinRoot, "/w")
+            .unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.starts_with("failed to pin the writable root /w: "),
+            "{text}"
+        );
+        assert!(text.ends_with("(ESTALE)"), "{text}");
+    }
+}

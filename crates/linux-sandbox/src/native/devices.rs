@@ -1,0 +1,92 @@
+//! A `/dev` that holds nothing dangerous: a few nodes of the host, bound one by
+//! one, terminals and shared memory of its own.
+
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, mkdirat, mknodat, openat, symlinkat};
+use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, move_mount, open_tree};
+
+use crate::error::Errno;
+use crate::landlock::Rights;
+use crate::sys::leave_open;
+
+/// The nodes that programs expect.
+const NODES: [&CStr; 6] = [
+    c"/dev/null",
+    c"/dev/zero",
+    c"/dev/full",
+    c"/dev/random",
+    c"/dev/urandom",
+    c"/dev/tty",
+];
+
+/// The links that programs expect.
+const LINKS: [(&CStr, &CStr); 5] = [
+    (c"/proc/self/fd", c"/dev/fd"),
+    (c"/proc/self/fd/0", c"/dev/stdin"),
+    (c"/proc/self/fd/1", c"/dev/stdout"),
+    (c"/proc/self/fd/2", c"/dev/stderr"),
+    (c"pts/ptmx", c"/dev/ptmx"),
+];
+
+/// Mounts the private `/dev` and returns what may be written in it.
+pub(crate) fn mount_private_dev() -> Result<Vec<(OwnedFd, Rights)>, Errno> {
+    let nodes = clone_nodes()?;
+    let quiet = MountFlags::NOSUID | MountFlags::NOEXEC;
+    mount(c"tmpfs", c"/dev", c"tmpfs", quiet, c"mode=755,size=1m")?;
+    for (path, node) in nodes {
+        mknodat(CWD, path, FileType::RegularFile, Mode::empty(), 0)?;
+        move_mount(
+            &node,
+            c"",
+            CWD,
+            path,
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+        )?;
+        leave_open(node);
+    }
+    for (text, path) in LINKS {
+        symlinkat(text, CWD, path)?;
+    }
+    mkdirat(CWD, c"/dev/pts", Mode::from_raw_mode(0o755))?;
+    mount(
+        c"devpts",
+        c"/dev/pts",
+        c"devpts",
+        quiet,
+        c"newinstance,ptmxmode=0666,mode=620",
+    )?;
+    mkdirat(CWD, c"/dev/shm", Mode::from_raw_mode(0o755))?;
+    let memory = quiet | MountFlags::NODEV;
+    mount(c"tmpfs", c"/dev/shm", c"tmpfs", memory, c"mode=1777")?;
+    // Nothing can be made in `/dev` itself, so one rule covers nodes and
+    // terminals.
+    Ok(vec![
+        (open(c"/dev")?, Rights::Device),
+        (open(c"/dev/shm")?, Rights::Full),
+    ])
+}
+
+/// Takes copies of the host's nodes; a host may lack one.
+fn clone_nodes() -> Result<Vec<(&'static CStr, OwnedFd)>, Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let mut nodes = Vec::with_capacity(NODES.len());
+    for path in NODES {
+        match open_tree(CWD, path, flags) {
+            Ok(node) => nodes.push((path, node)),
+            Err(rustix::io::Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(nodes)
+}
+
+fn open(path: &CStr) -> Result<OwnedFd, Errno> {
+    Ok(openat(
+        CWD,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}

@@ -1,0 +1,61 @@
+//! Who the command is, and what it may do.
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use sandbox_policy::plan::Identity;
+
+use crate::error::{Errno, Step};
+use crate::status::{At, Failure};
+use crate::sys;
+
+/// The securebits that make user id 0 an ordinary user for `execve`, and their
+/// locks: no root, no keeping of capabilities, no ambient ones.
+const LOCKED_SECUREBITS: i32 = 0b11 | 0b11 << 2 | 0b10 << 4 | 0b11 << 6;
+
+/// Maps the caller's ids onto themselves, and nothing else.
+pub(crate) fn map_ids(identity: &Identity) -> Result<(), Failure> {
+    let Identity::UserNamespace { uid, gid } = identity else {
+        return Ok(());
+    };
+    write_file(c"/proc/self/uid_map", &format!("{uid} {uid} 1")).at(Step::IdentityMap)?;
+    write_file(c"/proc/self/setgroups", "deny").at(Step::IdentityMap)?;
+    write_file(c"/proc/self/gid_map", &format!("{gid} {gid} 1")).at(Step::IdentityMap)
+}
+
+fn write_file(path: &std::ffi::CStr, text: &str) -> Result<(), Errno> {
+    let fd = openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(&fd, text.as_bytes())?;
+    // Closed at once: a mount with an open writer cannot become read-only.
+    Ok(())
+}
+
+/// Drops every capability that is not kept, and the ways to get one back.
+///
+/// Kept capabilities survive the coming `execve` because user id 0 gains what
+/// the bounding set holds, cut down by `no_new_privs` to what it has.
+pub(crate) fn drop_capabilities(identity: &Identity) -> Result<(), Failure> {
+    let kept = match identity {
+        Identity::UserNamespace { .. } => &[][..],
+        Identity::Privileged { kept } => kept,
+    };
+    let mask = kept
+        .iter()
+        .fold(0u64, |mask, capability| mask | 1 << capability.number());
+    if matches!(identity, Identity::Privileged { .. }) {
+        limit_bounding_set(mask)?;
+    }
+    if mask == 0 {
+        sys::set_securebits(LOCKED_SECUREBITS).at(Step::DropCapabilities)?;
+    }
+    sys::keep_capabilities(mask).at(Step::DropCapabilities)
+}
+
+/// Removes one capability after the other until the kernel knows no more.
+fn limit_bounding_set(mask: u64) -> Result<(), Failure> {
+    for capability in (0..64).filter(|capability| mask >> capability & 1 == 0) {
+        match sys::drop_bounding(capability) {
+            Err(Errno(libc::EINVAL)) => break,
+            other => other.at(Step::DropCapabilities)?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! Process 1 of the sandbox: sets everything up, confines itself, starts the
+//! command, reaps what is left, and ends with the command.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use sandbox_policy::Plan;
+use sandbox_policy::plan::Requirement;
+use seccompiler::BpfProgram;
+
+use crate::error::{Errno, Step};
+use crate::landlock;
+use crate::native::exec::Image;
+use crate::native::{identity, mounts};
+use crate::status::{At, Failure, Record};
+use crate::sys::{self, Fork, Origin};
+
+/// `CLOSE_RANGE_CLOEXEC`.
+const CLOSE_ON_EXEC: u32 = 1 << 2;
+
+/// Everything that process 1 was given before the fork.
+pub(crate) struct Init<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) image: &'a Image,
+    pub(crate) filter: &'a BpfProgram,
+    pub(crate) stdin: Option<&'a OwnedFd>,
+    pub(crate) cwd: &'a std::path::Path,
+    pub(crate) ignored_signals: &'a [i32],
+    pub(crate) waited: &'a SigSet,
+    pub(crate) status: OwnedFd,
+}
+
+impl Init<'_> {
+    /// Runs process 1 to its end.
+    pub(crate) fn run(self) -> ! {
+        match self.set_up().and_then(|record| self.start(record)) {
+            Ok(command) => self.reap_until(command),
+            Err(failure) => {
+                self.send(Record::Failed(failure));
+                sys::exit_now(1)
+            }
+        }
+    }
+
+    /// Builds the sandbox around this process.
+    fn set_up(&self) -> Result<Record, Failure> {
+        sys::die_with_parent().at(Step::DeathSignal)?;
+        identity::map_ids(&self.plan.identity)?;
+        self.replace_stdin().at(Step::ReplaceStdin)?;
+        if self.plan.requires(Requirement::NetworkNamespace) {
+            sys::loopback_up().at(Step::Loopback)?;
+        }
+        let mounted = mounts::carry_out(self.plan)?;
+        join_new_keyring().at(Step::Keyring)?;
+        nix::unistd::chdir(self.cwd).at(Step::ChangeDirectory)?;
+        sys::close_range(3, u32::MAX, CLOSE_ON_EXEC).at(Step::CloseDescriptors)?;
+        sys::forbid_inspection().at(Step::DropCapabilities)?;
+        identity::drop_capabilities(&self.plan.identity)?;
+        let status = landlock::restrict(&mounted.places).at(Step::Landlock)?;
+        mounted
+            .places
+            .into_iter()
+            .for_each(|(place, _)| sys::leave_open(place));
+        seccompiler::apply_filter(self.filter)
+            .map_err(filter_errno)
+            .at(Step::Seccomp)?;
+        Ok(Record::Enforced {
+            landlock: status,
+            proc: mounted.proc,
+        })
+    }
+
+    fn replace_stdin(&self) -> Result<(), Errno> {
+        if let Some(stdin) = self.stdin {
+            nix::unistd::dup2_stdin(stdin)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the command as process 2.
+    ///
+    /// A supervisor that died before the death signal was set reads nothing, so
+    /// the word to it fails and nothing is started.
+    fn start(&self, enforced: Record) -> Result<i32, Failure> {
+        rustix::io::write(&self.status, &enforced.encode()).at(Step::Init)?;
+        match sys::fork_into(0).at(Step::Fork)? {
+            Fork::Parent(command) => Ok(command),
+            Fork::Child => {
+                let errno = self.become_command();
+                self.send(Record::ExecFailed(errno));
+                sys::exit_now(127)
+            }
+        }
+    }
+
+    /// Gives signals their default meaning and executes the command.
+    fn become_command(&self) -> Errno {
+        for signal in self.ignored_signals {
+            if let Err(errno) = sys::reset_signal(*signal) {
+                return errno;
+            }
+        }
+        let none = SigSet::empty();
+        if let Err(errno) = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&none), None) {
+            return errno.into();
+        }
+        self.image.execute()
+    }
+
+    fn send(&self, record: Record) {
+        // Nobody is left to be told when the supervisor is gone.
+        let _ = rustix::io::write(&self.status, &record.encode());
+    }
+
+    /// Reaps every process until the command ends, then ends everything.
+    fn reap_until(&self, command: i32) -> ! {
+        self.close_all_but_status();
+        loop {
+            while let Ok(status) = waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
+                match status {
+                    WaitStatus::Exited(pid, code) if pid.as_raw() == command => {
+                        self.send(Record::Exited(code as u8));
+                        sys::exit_now(0)
+                    }
+                    WaitStatus::Signaled(pid, signal, _) if pid.as_raw() == command => {
+                        self.send(Record::Signaled(signal as i32));
+                        sys::exit_now(0)
+                    }
+                    WaitStatus::StillAlive => break,
+                    _ => {}
+                }
+            }
+            self.wait_and_pass_on(command);
+        }
+    }
+
+    /// Waits for a signal; passes it on when the supervisor sent it.
+    ///
+    /// A terminal sends its signals to the command as well, so those from the
+    /// kernel are not passed on.
+    fn wait_and_pass_on(&self, command: i32) {
+        let Ok(received) = sys::wait_signal(self.waited) else {
+            return;
+        };
+        let is_child = received.signal == Signal::SIGCHLD as i32;
+        if !is_child && received.origin == Origin::Queue {
+            let signal = Signal::try_from(received.signal).ok();
+            let _ = nix::sys::signal::kill(Pid::from_raw(command), signal);
+        }
+    }
+
+    /// Keeps descriptors of the host out of reach of `/proc/1/fd`.
+    fn close_all_but_status(&self) {
+        let status = self.status.as_raw_fd() as u32;
+        if status > 3 {
+            let _ = sys::close_range(3, status - 1, 0);
+        }
+        let _ = sys::close_range(status + 1, u32::MAX, 0);
+    }
+}
+
+/// A kernel without keyrings has none to leave.
+fn join_new_keyring() -> Result<(), Errno> {
+    match sys::join_session_keyring() {
+        Err(Errno(libc::ENOSYS)) => Ok(()),
+        other => other,
+    }
+}
+
+fn filter_errno(error: seccompiler::Error) -> Errno {
+    match error {
+        seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error) => error.into(),
+        _ => Errno(libc::EINVAL),
+    }
+}

@@ -1,0 +1,11 @@
+//! The native backend: namespaces and mounts made by this process itself.
+
+mod devices;
+mod exec;
+mod identity;
+mod init;
+mod mounts;
+mod process;
+mod supervisor;
+
+pub(crate) use supervisor::run;

@@ -1,0 +1,252 @@
+//! Carries out the mount operations of a plan, in its order.
+//!
+//! Every place is held by descriptor. A path that leads to a root or to
+//! something inside one is looked up without following any link, and what is
+//! found must be the inode that the plan was made for.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{
+    CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, mknodat, openat, openat2,
+};
+use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, move_mount, open_tree};
+use sandbox_policy::facts::{FileId, RootKind};
+use sandbox_policy::plan::{AttachTarget, Grant, MountOp, PinnedRoot, RootIndex, ViewMode};
+use sandbox_policy::{AbsolutePath, Plan};
+
+use crate::error::{Errno, Step};
+use crate::landlock::Rights;
+use crate::native::devices::mount_private_dev;
+use crate::report::ProcView;
+use crate::resolve::id_of;
+use crate::status::{At, Failure};
+use crate::sys;
+
+/// `MOUNT_ATTR_RDONLY`, `MOUNT_ATTR_NOSUID`, `MOUNT_ATTR_NODEV`.
+const READ_ONLY: u64 = 1;
+const NO_SUID: u64 = 2;
+const NO_DEV: u64 = 4;
+/// `MS_PRIVATE`, as `mount_setattr` takes it.
+const PRIVATE: u64 = 1 << 18;
+
+/// A root whose mounts were copied.
+struct ClonedRoot {
+    pin: OwnedFd,
+    tree: OwnedFd,
+}
+
+/// What stands after all operations.
+pub(crate) struct Mounted {
+    /// Places and what Landlock shall allow there.
+    pub(crate) places: Vec<(OwnedFd, Rights)>,
+    /// Which `/proc` is seen.
+    pub(crate) proc: ProcView,
+}
+
+struct Mounter<'a> {
+    plan: &'a Plan,
+    /// In the order of the plan's roots.
+    clones: Vec<Option<ClonedRoot>>,
+    devices: Vec<(OwnedFd, Rights)>,
+    proc: ProcView,
+}
+
+/// Carries out all mount operations.
+pub(crate) fn carry_out(plan: &Plan) -> Result<Mounted, Failure> {
+    let clones = plan.roots.iter().map(|_| None).collect();
+    let mut mounter = Mounter {
+        plan,
+        clones,
+        devices: Vec::new(),
+        proc: ProcView::Host,
+    };
+    for (position, operation) in plan.mounts.iter().enumerate() {
+        mounter.carry_out(operation).map_err(|failure| Failure {
+            operation: u16::try_from(position).unwrap_or(u16::MAX),
+            ..failure
+        })?;
+    }
+    mounter.finish()
+}
+
+impl Mounter<'_> {
+    fn carry_out(&mut self, operation: &MountOp) -> Result<(), Failure> {
+        match operation {
+            MountOp::MakePrivate => set_view(0, PRIVATE).at(Step::MakePrivate),
+            MountOp::CloneRoot(root) => self.clone_root(*root),
+            MountOp::View(ViewMode::ReadOnly) => {
+                set_view(READ_ONLY | NO_SUID, 0).at(Step::ReadOnlyView)
+            }
+            MountOp::View(ViewMode::Writable) => set_view(NO_SUID, 0).at(Step::ReadOnlyView),
+            MountOp::PrivateTmp(path) => mount_private_tmp(path).at(Step::PrivateTmp),
+            MountOp::PrivateDev => {
+                self.devices = mount_private_dev().at(Step::PrivateDev)?;
+                Ok(())
+            }
+            MountOp::FreshProc => self.mount_proc().at(Step::FreshProc),
+            MountOp::AttachRoot { root, target } => self.attach(*root, *target),
+            MountOp::PinAncestor(path) => pin_in_place(path, None, 0).at(Step::PinAncestor),
+            MountOp::Protect { path, id } => {
+                pin_in_place(path, Some(*id), READ_ONLY).at(Step::Protect)
+            }
+        }
+    }
+
+    fn root(&self, index: RootIndex) -> Result<&PinnedRoot, Errno> {
+        self.plan.roots.get(index.0).ok_or(Errno(libc::EINVAL))
+    }
+
+    fn clone_root(&mut self, index: RootIndex) -> Result<(), Failure> {
+        let root = self.root(index).at(Step::PinRoot)?;
+        let pin = open_same(&root.real, Some(root.id)).at(Step::PinRoot)?;
+        let tree = clone_tree(&pin).at(Step::CloneRoot)?;
+        sys::mount_setattr(tree.as_fd(), c"", NO_SUID | NO_DEV, 0).at(Step::CloneRoot)?;
+        if let Some(slot) = self.clones.get_mut(index.0) {
+            *slot = Some(ClonedRoot { pin, tree });
+        }
+        Ok(())
+    }
+
+    fn attach(&self, index: RootIndex, target: AttachTarget) -> Result<(), Failure> {
+        let root = self.root(index).at(Step::AttachRoot)?;
+        let cloned = self.clones.get(index.0).and_then(Option::as_ref);
+        let cloned = cloned.ok_or(Errno(libc::EINVAL)).at(Step::AttachRoot)?;
+        match target {
+            AttachTarget::Pinned => put(&cloned.tree, &cloned.pin),
+            AttachTarget::Resolved => {
+                open_same(&root.real, Some(root.id)).and_then(|place| put(&cloned.tree, &place))
+            }
+            AttachTarget::Created => create(root).and_then(|place| put(&cloned.tree, &place)),
+        }
+        .at(Step::AttachRoot)
+    }
+
+    /// A refusal keeps the old `/proc`, which is read-only by now.
+    fn mount_proc(&mut self) -> Result<(), Errno> {
+        let flags =
+            MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        match mount(c"proc", c"/proc", c"proc", flags, None) {
+            Ok(()) => self.proc = ProcView::Fresh,
+            Err(rustix::io::Errno::PERM) => self.proc = ProcView::Host,
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(())
+    }
+
+    /// Turns the grants of the plan into places.
+    fn finish(self) -> Result<Mounted, Failure> {
+        let mut places = self.devices;
+        let mut clones = self.clones;
+        for grant in &self.plan.grants {
+            match grant {
+                Grant::ReadEverything => {
+                    let view = open_directory(&AbsolutePath::filesystem_root());
+                    places.push((view.at(Step::Landlock)?, Rights::Read));
+                }
+                Grant::PrivateTmp(path) => {
+                    places.push((open_directory(path).at(Step::Landlock)?, Rights::Full));
+                }
+                Grant::Root(index) => {
+                    let root = self.plan.roots.get(index.0);
+                    let root = root.ok_or(Errno(libc::EINVAL)).at(Step::Landlock)?;
+                    let rights = match root.kind {
+                        RootKind::Directory => Rights::Full,
+                        _ => Rights::File,
+                    };
+                    let place = match clones.get_mut(index.0).and_then(Option::take) {
+                        Some(cloned) => {
+                            sys::leave_open(cloned.pin);
+                            cloned.tree
+                        }
+                        None => open_directory(&root.real).at(Step::Landlock)?,
+                    };
+                    places.push((place, rights));
+                }
+                Grant::Devices => {}
+            }
+        }
+        Ok(Mounted {
+            places,
+            proc: self.proc,
+        })
+    }
+}
+
+/// Changes every mount at once.
+fn set_view(set: u64, propagation: u64) -> Result<(), Errno> {
+    sys::mount_setattr(CWD, c"/", set, propagation)
+}
+
+fn open_directory(path: &AbsolutePath) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat(CWD, path.as_path(), flags, Mode::empty())?)
+}
+
+/// Opens a real path, refusing every link on the way, and makes sure that it is
+/// still the same thing; a link at the end is opened as a link.
+fn open_same(path: &AbsolutePath, id: Option<FileId>) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let fd = openat2(CWD, path.as_path(), flags, Mode::empty(), resolve)?;
+    match id {
+        Some(id) if id_of(&fstat(&fd)?) != id => Err(Errno(libc::ESTALE)),
+        _ => Ok(fd),
+    }
+}
+
+/// Takes a detached copy of everything mounted at and below a place.
+fn clone_tree(place: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    Ok(open_tree(place, c"", flags)?)
+}
+
+/// Puts a detached copy over a place.
+fn put(tree: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(tree, c"", place, c"", flags)?)
+}
+
+/// Mounts a path on itself.
+fn pin_in_place(path: &AbsolutePath, id: Option<FileId>, set: u64) -> Result<(), Errno> {
+    let place = open_same(path, id)?;
+    let tree = clone_tree(&place)?;
+    if set != 0 {
+        sys::mount_setattr(tree.as_fd(), c"", set, 0)?;
+    }
+    put(&tree, &place)
+}
+
+fn mount_private_tmp(path: &AbsolutePath) -> Result<(), Errno> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(mount(
+        c"tmpfs",
+        path.as_path(),
+        c"tmpfs",
+        flags,
+        c"mode=1777",
+    )?)
+}
+
+/// Makes the place of a root in a private tree, which nobody else uses yet.
+fn create(root: &PinnedRoot) -> Result<OwnedFd, Errno> {
+    let mode = Mode::from_raw_mode(0o755);
+    for directory in root.real.between(&AbsolutePath::filesystem_root()) {
+        allow_existing(mkdirat(CWD, directory.as_path(), mode))?;
+    }
+    let path = root.real.as_path();
+    allow_existing(match root.kind {
+        RootKind::Directory => mkdirat(CWD, path, mode),
+        _ => mknodat(CWD, path, FileType::RegularFile, mode, 0),
+    })?;
+    open_same(&root.real, None)
+}
+
+fn allow_existing(result: rustix::io::Result<()>) -> Result<(), Errno> {
+    match result {
+        Err(rustix::io::Errno::EXIST | rustix::io::Errno::ROFS) => Ok(()),
+        other => Ok(other?),
+    }
+}
