@@ -1,9 +1,10 @@
 //! Input that is no patch: one clear error, the right code, nothing touched.
+//! The control: a good patch goes through the same door in the same place.
 
 use std::time::Duration;
 
 use sandpatch_tests::limited::{self, Ended};
-use sandpatch_tests::{Identity, Place, Snapshot};
+use sandpatch_tests::{Identity, Outcome, Place, Snapshot};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -14,15 +15,15 @@ const DOORS: [&[&str]; 3] = [
     &["--codex-run-as-apply-patch", "-"],
 ];
 
+const GOOD: &[u8] = b"*** Begin Patch\n*** Update File: f\n@@\n-old\n+new\n*** End Patch\n";
+
 /// Feeds `patch` to every door; each must fail with one of `codes`.
 fn refused_with(codes: &[i32], patch: &[u8]) {
     for door in DOORS {
         let place = Place::new(Identity::Caller);
         place.write("ws/f", "old\n");
         let before = Snapshot::of(&place.ws());
-        let mut command = place.command(place.exe());
-        command.args(door);
-        let outcome = limited::run(command, patch, LIMIT);
+        let outcome = feed(&place, door, patch);
         let text = outcome.stderr_text();
         let expected = codes.iter().any(|code| outcome.ended == Ended::Code(*code));
         assert!(expected, "{door:?}: {outcome}");
@@ -35,7 +36,15 @@ fn refused_with(codes: &[i32], patch: &[u8]) {
             "",
             "{door:?}"
         );
+        let control = feed(&place, door, GOOD);
+        assert!(control.succeeded(), "{door:?}: control: {control}");
     }
+}
+
+fn feed(place: &Place, door: &[&str], patch: &[u8]) -> Outcome {
+    let mut command = place.command(place.exe());
+    command.args(door);
+    limited::run(command, patch, LIMIT)
 }
 
 #[test]
