@@ -54,6 +54,34 @@ pub enum EditError {
     Encoding(#[from] EncodingError),
 }
 
+impl EditError {
+    /// Returns the message, which begins as the reference's does (R61, R62, R75).
+    pub fn message(&self, path: &str) -> String {
+        match self {
+            Self::Chunks(failures) => match failures.first() {
+                Some(first) => first.message(path),
+                None => format!("Failed to find expected lines in {path}:"),
+            },
+            Self::Encoding(error) => format!("Failed to read file to update {path}: {error}"),
+        }
+    }
+
+    /// Returns the lines to print below the message, the further chunks' messages among them.
+    pub fn details(&self, path: &str) -> Vec<String> {
+        let Self::Chunks(failures) = self else {
+            return Vec::new();
+        };
+        let mut lines = Vec::new();
+        for (index, failure) in failures.iter().enumerate() {
+            if index > 0 {
+                lines.extend(failure.message(path).lines().map(str::to_owned));
+            }
+            lines.extend(failure.details());
+        }
+        lines
+    }
+}
+
 /// Applies the chunks of one update to the bytes of a file.
 pub fn edit(old: &[u8], chunks: &[Chunk<'_>], options: &Options) -> Result<Edited, EditError> {
     let text = Text::new(old)?;

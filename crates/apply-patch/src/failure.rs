@@ -103,7 +103,10 @@ pub enum Cause {
 impl Cause {
     /// Tells whether the policy, not the state of the files, is what stands in the way.
     pub fn is_policy(&self) -> bool {
-        matches!(self, Self::Special(_) | Self::Outside { .. } | Self::Protected { .. })
+        matches!(
+            self,
+            Self::Special(_) | Self::Outside { .. } | Self::Protected { .. }
+        )
     }
 }
 
@@ -127,13 +130,22 @@ impl fmt::Display for Cause {
             Self::ParentIsFile => f.write_str("a parent of it is a file that this patch makes"),
             Self::Gone => f.write_str("an earlier operation of this patch removed it"),
             Self::TargetTwice { line } => {
-                write!(f, "the operation on line {line} of this patch already writes it")
+                write!(
+                    f,
+                    "the operation on line {line} of this patch already writes it"
+                )
             }
             Self::StillNeeded { line } => {
-                write!(f, "the operation on line {line} of this patch still needs the file there")
+                write!(
+                    f,
+                    "the operation on line {line} of this patch still needs the file there"
+                )
             }
             Self::ParentRemoved { line } => {
-                write!(f, "the operation on line {line} of this patch takes a parent of it away")
+                write!(
+                    f,
+                    "the operation on line {line} of this patch takes a parent of it away"
+                )
             }
             Self::HardLinked { names } => write!(f, "it has {names} names (hard links)"),
             Self::Changed => f.write_str("something else keeps changing it"),
@@ -195,7 +207,10 @@ impl fmt::Display for Failure {
         let path = self.absolute.display();
         match &self.kind {
             FailureKind::Read(cause @ (Cause::Directory | Cause::Special(_))) => {
-                write!(f, "Failed to read file to update {path}: path `{path}` is not a file: {cause}")
+                write!(
+                    f,
+                    "Failed to read file to update {path}: path `{path}` is not a file: {cause}"
+                )
             }
             FailureKind::Read(cause) => {
                 write!(f, "Failed to read file to update {path}: {cause}")

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::edit::{Landing, Warning};
+use crate::edit::Landing;
+use crate::locate::Ambiguity;
 
 /// The letter of a summary line (R92).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,12 +78,19 @@ pub enum Note {
         /// How many names keep it.
         others: u64,
     },
-    /// A chunk was placed less than exactly.
-    Placement {
+    /// A chunk fits several places, and the first was taken.
+    Ambiguous {
         /// The path as the patch spells it.
         path: String,
-        /// What was loose about it.
-        warning: Warning,
+        /// The chunk and the places.
+        ambiguity: Ambiguity,
+    },
+    /// A chunk fits its place, but not to the letter.
+    Loose {
+        /// The path as the patch spells it.
+        path: String,
+        /// Where the chunk landed.
+        landing: Landing,
     },
     /// A temporary name could not be removed.
     LeftBehind {

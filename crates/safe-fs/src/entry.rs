@@ -2,9 +2,9 @@
 //! device would act.
 
 use std::ffi::OsString;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
-use nix::sys::stat::SFlag;
+use nix::sys::stat::{FileStat, SFlag};
 
 use crate::error::{Context, Error, ErrorKind, Operation};
 use crate::id::FileId;
@@ -52,8 +52,13 @@ pub enum Entry {
     },
     /// A directory.
     Directory(FileId),
-    /// Something that is never opened.
-    Special(SpecialKind),
+    /// Something that is never opened; it can be moved and removed.
+    Special {
+        /// What it is.
+        kind: SpecialKind,
+        /// The thing itself.
+        pinned: Pinned,
+    },
 }
 
 impl Entry {
@@ -79,12 +84,17 @@ impl Entry {
                     }
                 }
                 SFlag::S_IFDIR => Self::Directory(FileId::of(&stat)),
-                SFlag::S_IFIFO => Self::Special(SpecialKind::Fifo),
-                SFlag::S_IFSOCK => Self::Special(SpecialKind::Socket),
-                SFlag::S_IFCHR => Self::Special(SpecialKind::CharDevice),
-                SFlag::S_IFBLK => Self::Special(SpecialKind::BlockDevice),
+                SFlag::S_IFIFO => Self::special(SpecialKind::Fifo, fd, stat, at),
+                SFlag::S_IFSOCK => Self::special(SpecialKind::Socket, fd, stat, at),
+                SFlag::S_IFCHR => Self::special(SpecialKind::CharDevice, fd, stat, at),
+                SFlag::S_IFBLK => Self::special(SpecialKind::BlockDevice, fd, stat, at),
                 _ => return Err(Error::new(OP, &at.path, ErrorKind::Os)),
             },
         )
+    }
+
+    fn special(kind: SpecialKind, fd: OwnedFd, stat: FileStat, at: &Location) -> Self {
+        let pinned = Pinned::new(fd, stat, at.clone());
+        Self::Special { kind, pinned }
     }
 }

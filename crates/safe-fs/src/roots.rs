@@ -82,6 +82,11 @@ impl Roots {
         })
     }
 
+    /// Returns the path of the directory that relative paths start from, for messages.
+    pub fn base_path(&self) -> &Path {
+        &self.base.path
+    }
+
     /// Resolves the parent of a path, as the kernel does, to a pinned
     /// directory beneath a root; the last component is left alone.
     ///

@@ -8,7 +8,9 @@ use std::io::Write;
 
 use apply_patch::failure::{Cause, Failure, FailureKind};
 use apply_patch::report::{ChangeKind, Note, Report};
-use apply_patch::syntax::{ParseError, Parsed};
+use apply_patch::syntax::ParseError;
+
+use sandbox_policy::plan::NotCovered;
 
 use crate::exit::Exit;
 use crate::patch::input::InputError;
@@ -79,7 +81,7 @@ pub fn failures(failures: &[Failure]) -> Exit {
 /// Returns the lines below a failure: where it is in the patch, what is near, what to do.
 fn details(failure: &Failure) -> Vec<String> {
     let mut lines = match &failure.kind {
-        FailureKind::Edit(error) => error.details(),
+        FailureKind::Edit(error) => error.details(&failure.absolute.display().to_string()),
         _ => Vec::new(),
     };
     lines.push(format!(
@@ -118,11 +120,8 @@ fn hint(kind: &FailureKind) -> Option<&'static str> {
 }
 
 /// Prints the summary of an applied patch, and what the reader should know.
-pub fn report(parsed: &Parsed<'_>, report: &Report) -> Exit {
+pub fn report(report: &Report) -> Exit {
     let mut notes = String::new();
-    for wrapper in &parsed.unwrapped {
-        notes.push_str(&format!("note: {wrapper} around the patch was left out\n"));
-    }
     for note in &report.notes {
         notes.push_str(&sentence(note));
         notes.push('\n');
@@ -168,7 +167,18 @@ fn sentence(note: &Note) -> String {
         Note::LinksBroken { path, others } => {
             format!("note: {others} other name(s) (hard links) of {path} keep the old content")
         }
-        Note::Placement { path, warning } => format!("warning: {path}: {warning}"),
+        Note::Ambiguous { path, ambiguity } => format!(
+            "warning: {path}: chunk {} (line {} of the patch) fits several places (lines {}); the first was taken",
+            ambiguity.chunk + 1,
+            ambiguity.line,
+            ambiguity.candidates
+        ),
+        Note::Loose { path, landing } => format!(
+            "note: {path}: chunk {} was matched at line {}, ignoring {}",
+            landing.chunk + 1,
+            landing.first_line,
+            landing.kind.ignores()
+        ),
         Note::InPlace { path } => {
             format!("note: {path} was written in place, since a new file cannot take its place")
         }
@@ -187,9 +197,7 @@ pub fn no_sandbox(problem: &linux_sandbox::Error) -> Exit {
     stderr(&format!(
         "Error: the sandbox could not be set up: {problem}\n"
     ));
-    if let Some(hint) = problem.hint() {
-        stderr(&format!("  hint: {hint}\n"));
-    }
+    stderr(&format!("  hint: {}\n", problem.hint()));
     Exit::NoSandbox
 }
 
@@ -203,13 +211,21 @@ pub fn refused_plan(problem: &sandbox_policy::PlanError) -> Exit {
 
 /// Prints the parts of the policy that are not covered.
 pub fn not_covered(plan: &sandbox_policy::Plan) {
-    let names: Vec<String> = plan.not_covered.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = missing_names(plan);
     if !names.is_empty() {
         note(&format!(
             "not protected, since it does not exist yet: {}",
             names.join(", ")
         ));
     }
+}
+
+fn missing_names(plan: &sandbox_policy::Plan) -> Vec<String> {
+    let names = plan.not_covered.iter().filter_map(|gap| match gap {
+        NotCovered::MissingProtectedName(path) => Some(path.as_path().display().to_string()),
+        _ => None,
+    });
+    names.collect()
 }
 
 /// Cuts a message that quotes an unreasonable amount of text.

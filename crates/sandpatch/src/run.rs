@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use linux_sandbox::{Command, Environment, Outcome, Program, Stdin};
+use sandbox_policy::environment::with_usable_tmp;
 use sandbox_policy::{Network, Purpose, Tmp};
 
 use crate::cli::{Backend, NetworkMode, Run, TmpMode};
@@ -50,7 +51,7 @@ pub fn command(arguments: Run) -> Exit {
         cwd: directory,
     };
     match linux_sandbox::run(&planned.plan, command) {
-        Ok(report) => ended(&name, report.outcome),
+        Ok(outcome) => ended(&name, outcome),
         Err(error) => render::no_sandbox(&error),
     }
 }
@@ -60,7 +61,7 @@ fn environment(plan: &sandbox_policy::Plan) -> Environment {
     let vars: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     Environment {
         path: std::env::var_os("PATH"),
-        vars: plan.corrected_environment(vars),
+        vars: with_usable_tmp(vars, plan),
     }
 }
 
@@ -73,7 +74,7 @@ fn ended(name: &OsString, outcome: Outcome) -> Exit {
             Exit::NotFound
         }
         Outcome::NotExecutable(error) => {
-            let why = std::io::Error::from_raw_os_error(error);
+            let why = std::io::Error::from_raw_os_error(error.0);
             render::error(&format!(
                 "Error: {}: cannot be executed: {why}",
                 name.display()
@@ -95,7 +96,7 @@ fn unconfined(command: &[OsString]) -> Exit {
         std::io::ErrorKind::NotFound => ended(name, Outcome::NotFound),
         _ => ended(
             name,
-            Outcome::NotExecutable(error.raw_os_error().unwrap_or(0)),
+            Outcome::NotExecutable(linux_sandbox::Errno(error.raw_os_error().unwrap_or(0))),
         ),
     }
 }

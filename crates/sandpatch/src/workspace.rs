@@ -32,7 +32,7 @@ pub fn enter(directory: Option<&Path>) -> Result<(), Exit> {
 
 /// Builds the default policy with the flags' additions.
 pub fn policy(directory: &Path, flags: &PolicyFlags) -> Result<Policy, Exit> {
-    let bad = |error: sandbox_policy::PolicyError| {
+    let bad = |error: sandbox_policy::path::PathError| {
         render::error(&format!("Error: {error}"));
         Exit::Usage
     };
@@ -64,6 +64,7 @@ pub fn plan_policy(policy: &Policy, purpose: Purpose) -> Result<Planned, Exit> {
     let roots = facts
         .roots
         .iter()
+        .filter_map(|root| root.resolved.as_ref())
         .map(|root| root.real.as_path().to_path_buf())
         .collect();
     Ok(Planned { plan, roots })

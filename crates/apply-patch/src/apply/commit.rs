@@ -91,15 +91,25 @@ impl Transaction<'_> {
     }
 
     fn stage(&self, effect: &Effect) -> Result<Ready, Failure> {
-        let Effect::Write { slot, content, attributes, .. } = effect else {
+        let Effect::Write {
+            slot,
+            content,
+            attributes,
+            ..
+        } = effect
+        else {
             return Ok(Ready::InPlace);
         };
         let directory = self.observed.location(*slot).dir();
         let like = match attributes {
-            Attributes::Fresh => safe_fs::Attributes::New { mode: NEW_FILE_MODE },
+            Attributes::Fresh => safe_fs::Attributes::New {
+                mode: NEW_FILE_MODE,
+            },
             Attributes::Like(model) => match self.observed.pinned(*model) {
                 Some(pinned) => safe_fs::Attributes::Like(pinned),
-                None => safe_fs::Attributes::New { mode: NEW_FILE_MODE },
+                None => safe_fs::Attributes::New {
+                    mode: NEW_FILE_MODE,
+                },
             },
         };
         let keeps_its_own = *attributes == Attributes::Like(*slot);
@@ -112,13 +122,24 @@ impl Transaction<'_> {
     }
 
     fn write(&mut self, effect: &Effect, ready: Ready) -> Result<(), Failure> {
-        let Effect::Write { slot, content, attributes, .. } = effect else { return Ok(()) };
+        let Effect::Write {
+            slot,
+            content,
+            attributes,
+            ..
+        } = effect
+        else {
+            return Ok(());
+        };
         let staged = match ready {
             Ready::Swap(staged) => staged,
             Ready::InPlace => return self.rewrite(effect, *slot, content),
         };
         let at = self.with_parents(effect, *slot)?;
-        let old = self.observed.pinned(*slot).filter(|_| !self.vacated.contains(slot));
+        let old = self
+            .observed
+            .pinned(*slot)
+            .filter(|_| !self.vacated.contains(slot));
         let Some(old) = old else {
             let step = safe_fs::create(staged, &at);
             return self.record(effect, step);
@@ -143,9 +164,10 @@ impl Transaction<'_> {
 
     /// Finds the names inside the roots that share the file at `slot`.
     fn other_names(&mut self, effect: &Effect, slot: SlotId) -> Result<Vec<Location>, Failure> {
-        let (SlotState::File(file), Some(pinned)) =
-            (&self.observed.snapshot().slot(slot).state, self.observed.pinned(slot))
-        else {
+        let (SlotState::File(file), Some(pinned)) = (
+            &self.observed.snapshot().slot(slot).state,
+            self.observed.pinned(slot),
+        ) else {
             return Ok(Vec::new());
         };
         if file.links < 2 {
@@ -154,7 +176,9 @@ impl Transaction<'_> {
         let path = self.patch.operations[effect.operation()].path.to_owned();
         let mut found = match self.options.linked_files {
             LinkedFiles::Follow => {
-                let search = self.roots.find_links(pinned.id(), file.links, LINK_SEARCH_ENTRIES);
+                let search = self
+                    .roots
+                    .find_links(pinned.id(), file.links, LINK_SEARCH_ENTRIES);
                 search.map_err(|error| self.failure(effect, &error))?.found
             }
             LinkedFiles::Break | LinkedFiles::Refuse => Vec::new(),
@@ -163,7 +187,10 @@ impl Transaction<'_> {
         found.retain(|other| other.key() != own);
         let left = file.links.saturating_sub(1 + found.len() as u64);
         if !found.is_empty() {
-            self.notes.push(Note::LinksFollowed { path: path.clone(), others: found.len() });
+            self.notes.push(Note::LinksFollowed {
+                path: path.clone(),
+                others: found.len(),
+            });
         }
         if left > 0 {
             self.notes.push(Note::LinksBroken { path, others: left });
@@ -192,7 +219,9 @@ impl Transaction<'_> {
         let source = self.observed.location(from);
         match safe_fs::rename(source, &at, pinned) {
             Err(error) if *error.kind() == ErrorKind::CrossDevice => {
-                let bytes = pinned.read().map_err(|error| self.failure(effect, &error))?;
+                let bytes = pinned
+                    .read()
+                    .map_err(|error| self.failure(effect, &error))?;
                 let like = safe_fs::Attributes::Like(pinned);
                 let staged = safe_fs::stage(at.dir(), &bytes, like)
                     .map_err(|error| self.failure(effect, &error))?;
@@ -234,7 +263,8 @@ impl Transaction<'_> {
         effect: &Effect,
         step: Result<Step, safe_fs::Error>,
     ) -> Result<(), Failure> {
-        self.steps.push(step.map_err(|error| self.failure(effect, &error))?);
+        self.steps
+            .push(step.map_err(|error| self.failure(effect, &error))?);
         Ok(())
     }
 
@@ -252,22 +282,40 @@ impl Transaction<'_> {
         let operation = &self.patch.operations[index];
         let (path, kind) = match (&operation.body, effect) {
             (Body::Delete, _) => (operation.path, FailureKind::Delete(cause)),
-            (Body::Update { move_to: Some(_), .. }, Effect::Remove { .. }) => {
-                (operation.path, FailureKind::RemoveOriginal(cause))
-            }
-            (Body::Update { move_to: Some(to), .. }, _) => (to.path, FailureKind::Write(cause)),
+            (
+                Body::Update {
+                    move_to: Some(_), ..
+                },
+                Effect::Remove { .. },
+            ) => (operation.path, FailureKind::RemoveOriginal(cause)),
+            (
+                Body::Update {
+                    move_to: Some(to), ..
+                },
+                _,
+            ) => (to.path, FailureKind::Write(cause)),
             _ => (operation.path, FailureKind::Write(cause)),
         };
         let resolved = self.observed.snapshot().path(path);
-        let absolute = resolved.map(|path| path.absolute.clone()).unwrap_or_default();
-        Failure { operation: index, line: operation.line, path: path.to_owned(), absolute, kind }
+        let absolute = resolved
+            .map(|path| path.absolute.clone())
+            .unwrap_or_default();
+        Failure {
+            operation: index,
+            line: operation.line,
+            path: path.to_owned(),
+            absolute,
+            kind,
+        }
     }
 
     fn finish(self, mut report: Report) -> Report {
         report.notes.extend(self.notes);
         for step in self.steps {
             if let Err(error) = step.finish() {
-                report.notes.push(Note::LeftBehind { path: error.path().to_path_buf() });
+                report.notes.push(Note::LeftBehind {
+                    path: error.path().to_path_buf(),
+                });
             }
         }
         report
@@ -292,7 +340,10 @@ impl Transaction<'_> {
 }
 
 fn is_denied(error: &safe_fs::Error) -> bool {
-    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnly)
+    matches!(
+        error.kind(),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnly
+    )
 }
 
 fn is_changed(failure: &Failure) -> bool {

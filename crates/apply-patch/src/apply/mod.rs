@@ -44,7 +44,10 @@ pub enum ApplyError {
 }
 
 fn first_line(failures: &[Failure]) -> String {
-    failures.first().map(ToString::to_string).unwrap_or_default()
+    failures
+        .first()
+        .map(ToString::to_string)
+        .unwrap_or_default()
 }
 
 /// Applies a patch beneath pinned roots, entirely or not at all.
@@ -53,11 +56,7 @@ fn first_line(failures: &[Failure]) -> String {
 ///
 /// [`ApplyError`]; unless it is [`ApplyError::NotRolledBack`], no file differs
 /// from what it was, and nothing was left behind.
-pub fn apply(
-    patch: &Patch<'_>,
-    roots: &Roots,
-    options: &Options,
-) -> Result<Report, ApplyError> {
+pub fn apply(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Report, ApplyError> {
     if patch.operations.is_empty() {
         return Err(ApplyError::Empty);
     }
@@ -76,11 +75,7 @@ pub fn apply(
     Err(ApplyError::Failed(failures))
 }
 
-fn attempt(
-    patch: &Patch<'_>,
-    roots: &Roots,
-    options: &Options,
-) -> Result<Report, Interrupted> {
+fn attempt(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Report, Interrupted> {
     let observed = observe::observe(patch, roots);
     let plan = plan::plan(patch, observed.snapshot(), options)
         .map_err(|failures| Interrupted::of_plan(failures))?;
@@ -90,9 +85,9 @@ fn attempt(
 impl Interrupted {
     /// A file that changed between its observation and its reading is a reason to look again.
     fn of_plan(mut failures: Vec<Failure>) -> Self {
-        let raced = failures.iter().position(|failure| {
-            matches!(failure.kind, FailureKind::Read(Cause::Changed))
-        });
+        let raced = failures
+            .iter()
+            .position(|failure| matches!(failure.kind, FailureKind::Read(Cause::Changed)));
         match raced {
             Some(index) => Self::Changed(Box::new(failures.swap_remove(index))),
             None => Self::Failed(ApplyError::Failed(failures)),

@@ -45,10 +45,16 @@ impl Observed {
 
 /// Observes every path of the patch.
 pub fn observe(patch: &Patch<'_>, roots: &Roots) -> Observed {
-    let mut observer = Observer { roots, seen: Observed::empty() };
+    let mut observer = Observer {
+        roots,
+        seen: Observed::empty(),
+    };
     for operation in &patch.operations {
         observer.path(operation.path);
-        if let Body::Update { move_to: Some(to), .. } = &operation.body {
+        if let Body::Update {
+            move_to: Some(to), ..
+        } = &operation.body
+        {
             observer.path(to.path);
         }
     }
@@ -60,7 +66,10 @@ pub fn observe(patch: &Patch<'_>, roots: &Roots) -> Observed {
 
 impl Observed {
     fn empty() -> Self {
-        Self { snapshot: Snapshot::default(), places: Vec::new() }
+        Self {
+            snapshot: Snapshot::default(),
+            places: Vec::new(),
+        }
     }
 }
 
@@ -79,7 +88,9 @@ impl Observer<'_> {
             Ok(location) => self.place(location),
             Err(error) => Err(cause_of(&error)),
         };
-        self.seen.snapshot.insert_path(path, ResolvedPath { absolute, slot });
+        self.seen
+            .snapshot
+            .insert_path(path, ResolvedPath { absolute, slot });
     }
 
     fn place(&mut self, location: Location) -> Result<SlotId, Cause> {
@@ -87,14 +98,20 @@ impl Observer<'_> {
         if let Some(known) = self.seen.snapshot.find(&key) {
             return Ok(known);
         }
-        let entry = self.roots.entry(&location).map_err(|error| cause_of(&error))?;
+        let entry = self
+            .roots
+            .entry(&location)
+            .map_err(|error| cause_of(&error))?;
         let (state, pinned) = match entry {
             Entry::Missing => (SlotState::Missing, None),
             Entry::Directory(_) => (SlotState::Directory, None),
             Entry::Special { kind, pinned } => (SlotState::Special(special(kind)), Some(pinned)),
             Entry::File(pinned) => (SlotState::File(file_state(&pinned)), Some(pinned)),
             Entry::Link { pinned, target } => {
-                let hop = LinkHop { link: location.path().to_path_buf(), target };
+                let hop = LinkHop {
+                    link: location.path().to_path_buf(),
+                    target,
+                };
                 let target = self.target(&location);
                 (SlotState::Link(LinkState { hop, target }), Some(pinned))
             }
@@ -112,27 +129,35 @@ impl Observer<'_> {
 
     /// Reads a file that an operation will edit, or copy onto something that is there.
     fn read(&mut self, path: &str, body: &Body<'_>) {
-        let Body::Update { move_to, chunks } = body else { return };
+        let Body::Update { move_to, chunks } = body else {
+            return;
+        };
         let target = move_to.and_then(|to| self.slot(to.path));
-        let occupied = target.is_some_and(|slot| {
-            !matches!(self.seen.snapshot.slot(slot).state, SlotState::Missing)
-        });
+        let occupied = target
+            .is_some_and(|slot| !matches!(self.seen.snapshot.slot(slot).state, SlotState::Missing));
         if chunks.is_empty() && !occupied {
             return;
         }
         let Some(named) = self.slot(path) else { return };
-        let Ok(slot) = self.seen.snapshot.edited(named) else { return };
+        let Ok(slot) = self.seen.snapshot.edited(named) else {
+            return;
+        };
         let SlotState::File(FileState { content: None, .. }) = self.seen.snapshot.slot(slot).state
         else {
             return;
         };
-        let Some(pinned) = self.seen.pinned(slot) else { return };
+        let Some(pinned) = self.seen.pinned(slot) else {
+            return;
+        };
         let content = pinned.read().map_err(|error| cause_of(&error));
         self.seen.snapshot.set_content(slot, content);
     }
 
     fn slot(&self, path: &str) -> Option<SlotId> {
-        self.seen.snapshot.path(path).and_then(|resolved| resolved.slot.clone().ok())
+        self.seen
+            .snapshot
+            .path(path)
+            .and_then(|resolved| resolved.slot.clone().ok())
     }
 }
 
@@ -150,7 +175,10 @@ fn place_key(location: &Location) -> PlaceKey {
     let key = location.key();
     let mut names = key.missing;
     names.push(key.name);
-    PlaceKey { directory: (key.dir.dev, key.dir.ino), names }
+    PlaceKey {
+        directory: (key.dir.dev, key.dir.ino),
+        names,
+    }
 }
 
 fn special(kind: safe_fs::SpecialKind) -> SpecialKind {
@@ -168,7 +196,7 @@ pub fn cause_of(error: &safe_fs::Error) -> Cause {
         ErrorKind::Outside { via } => Cause::Outside {
             via: via.as_ref().map(|hop| LinkHop {
                 link: hop.link.clone(),
-                target: hop.target.clone().into_os_string(),
+                target: hop.target.clone(),
             }),
         },
         ErrorKind::Guarded { name } => Cause::Protected { name: name.clone() },
@@ -177,9 +205,12 @@ pub fn cause_of(error: &safe_fs::Error) -> Cause {
         ErrorKind::TrailingSlash => Cause::TrailingSlash,
         ErrorKind::InvalidName => Cause::Nul,
         ErrorKind::Changed => Cause::Changed,
+        ErrorKind::HardLinked { links } => Cause::HardLinked { names: *links },
         ErrorKind::NotADirectory => Cause::Os { code: ENOTDIR },
         ErrorKind::Loop => Cause::Os { code: ELOOP },
-        _ => Cause::Os { code: error.errno().unwrap_or(EIO) },
+        _ => Cause::Os {
+            code: error.errno().unwrap_or(EIO),
+        },
     }
 }
 

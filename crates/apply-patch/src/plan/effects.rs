@@ -78,7 +78,10 @@ impl Plan {
         for (slot, now) in &touched {
             net.remove(*slot, now);
         }
-        Self { effects: net.into_effects(), report }
+        Self {
+            effects: net.into_effects(),
+            report,
+        }
     }
 }
 
@@ -111,26 +114,47 @@ impl<'a> Net<'a> {
     /// Takes the very inode along; what has the new name goes first.
     fn rename(&mut self, to: SlotId, now: &Now) {
         let from = match now {
-            Now::File { content: Content::Original(from), .. } if *from != to => *from,
+            Now::File {
+                content: Content::Original(from),
+                ..
+            } if *from != to => *from,
             Now::Link(from) if *from != to => *from,
             _ => return,
         };
         let operation = self.operation(to);
         if !matches!(self.snapshot.slot(to).state, SlotState::Missing) {
-            self.renames.push(Effect::Remove { slot: to, operation });
+            self.renames.push(Effect::Remove {
+                slot: to,
+                operation,
+            });
         }
-        self.renames.push(Effect::Rename { from, to, operation });
+        self.renames.push(Effect::Rename {
+            from,
+            to,
+            operation,
+        });
         self.renamed.insert(from);
     }
 
     fn write(&mut self, slot: SlotId, now: &Now) {
-        let Now::File { content: Content::New(bytes), attributes } = now else { return };
+        let Now::File {
+            content: Content::New(bytes),
+            attributes,
+        } = now
+        else {
+            return;
+        };
         if self.written_by_other_name(slot, bytes) {
             return;
         }
         let operation = self.operation(slot);
         let content = Rc::clone(bytes);
-        self.writes.push(Effect::Write { slot, content, attributes: *attributes, operation });
+        self.writes.push(Effect::Write {
+            slot,
+            content,
+            attributes: *attributes,
+            operation,
+        });
     }
 
     /// Tells whether another name of the same file gets this very content, so that
@@ -138,9 +162,11 @@ impl<'a> Net<'a> {
     fn written_by_other_name(&self, slot: SlotId, content: &Rc<Vec<u8>>) -> bool {
         let others = self.snapshot.other_names(slot);
         self.writes.iter().any(|effect| match effect {
-            Effect::Write { slot: other, content: written, .. } => {
-                others.contains(other) && Rc::ptr_eq(written, content)
-            }
+            Effect::Write {
+                slot: other,
+                content: written,
+                ..
+            } => others.contains(other) && Rc::ptr_eq(written, content),
             _ => false,
         })
     }
@@ -148,13 +174,20 @@ impl<'a> Net<'a> {
     fn remove(&mut self, slot: SlotId, now: &Now) {
         let was_missing = matches!(self.snapshot.slot(slot).state, SlotState::Missing);
         if *now == Now::Missing && !was_missing && !self.renamed.contains(&slot) {
-            self.removes.push(Effect::Remove { slot, operation: self.operation(slot) });
+            self.removes.push(Effect::Remove {
+                slot,
+                operation: self.operation(slot),
+            });
         }
     }
 
     fn into_effects(mut self) -> Vec<Effect> {
         self.writes.sort_by_key(Effect::operation);
         self.removes.sort_by_key(Effect::operation);
-        self.renames.into_iter().chain(self.writes).chain(self.removes).collect()
+        self.renames
+            .into_iter()
+            .chain(self.writes)
+            .chain(self.removes)
+            .collect()
     }
 }

@@ -8,6 +8,7 @@ use super::overlay::{Attributes, Content, Now, Overlay};
 use super::snapshot::{ResolvedPath, SlotId, SlotState, Snapshot};
 use crate::edit::{self, Changed};
 use crate::failure::{Cause, Failure, FailureKind};
+use crate::locate::MatchKind;
 use crate::options::{LinkedFiles, OnExisting, Options, Unchanged};
 use crate::report::{Change, ChangeKind, Landed, Note, Report};
 use crate::syntax::ast::{Body, Chunk, MoveTo, Operation, Patch};
@@ -74,16 +75,23 @@ impl<'p, 's> Planner<'p, 's> {
     }
 
     fn add(&mut self, index: usize, op: &Operation<'_>, lines: &[&str]) -> Result<(), Refusal> {
-        let write = |path: &ResolvedPath| refuse(op.path, path, FailureKind::Write);
         let path = self.path(op.path)?;
+        let write = refuse(op.path, path, FailureKind::Write);
         let named = destination(op.path, path)?;
-        self.check_links(path).map_err(write(path))?;
-        let slot = self.overlay.edited(named).map_err(write(path))?;
-        self.overlay.check_parents(slot).map_err(write(path))?;
-        let (attributes, kind) = self.addable(slot).map_err(write(path))?;
+        self.check_links(path).map_err(&write)?;
+        let slot = self.overlay.edited(named).map_err(&write)?;
+        self.overlay.check_parents(slot).map_err(&write)?;
+        let (attributes, kind) = self.addable(slot).map_err(&write)?;
         self.note_link(op.path, named, slot);
         let content = Content::New(Rc::new(join(lines)));
-        self.put(index, slot, Now::File { content, attributes });
+        self.put(
+            index,
+            slot,
+            Now::File {
+                content,
+                attributes,
+            },
+        );
         self.change(kind, op.path);
         Ok(())
     }
@@ -109,16 +117,16 @@ impl<'p, 's> Planner<'p, 's> {
     }
 
     fn delete(&mut self, index: usize, op: &Operation<'_>) -> Result<(), Refusal> {
-        let delete = |path: &ResolvedPath| refuse(op.path, path, FailureKind::Delete);
         let path = self.path(op.path)?;
-        let slot = path.slot.clone().map_err(delete(path))?;
-        self.check_links(path).map_err(delete(path))?;
+        let delete = refuse(op.path, path, FailureKind::Delete);
+        let slot = path.slot.clone().map_err(&delete)?;
+        self.check_links(path).map_err(&delete)?;
         match self.overlay.get(slot) {
             Now::Missing if self.overlay.taken_by(slot).is_some() => {
-                return Err(delete(path)(Cause::Gone));
+                return Err(delete(Cause::Gone));
             }
-            Now::Missing => return Err(delete(path)(Cause::Os { code: ENOENT })),
-            Now::Directory => return Err(delete(path)(Cause::Directory)),
+            Now::Missing => return Err(delete(Cause::Os { code: ENOENT })),
+            Now::Directory => return Err(delete(Cause::Directory)),
             Now::Link(_) => self.removed_links.push((path.absolute.clone(), op.line)),
             Now::File { .. } | Now::Special(_) => {}
         }
@@ -147,7 +155,14 @@ impl<'p, 's> Planner<'p, 's> {
         self.check_writable(attributes).map_err(&write)?;
         self.check_hard_links(slot).map_err(&write)?;
         self.note_link(op.path, named, slot);
-        self.put_everywhere(index, slot, Now::File { content: bytes, attributes });
+        self.put_everywhere(
+            index,
+            slot,
+            Now::File {
+                content: bytes,
+                attributes,
+            },
+        );
         self.change(ChangeKind::Modified, op.path);
         Ok(())
     }
@@ -165,7 +180,14 @@ impl<'p, 's> Planner<'p, 's> {
         let write = refuse(to.path, target_path, FailureKind::Write);
         let target = destination(to.path, target_path)?;
         if target == source.named && !source.held {
-            return self.update(index, &Operation { path: to.path, ..op.clone() }, chunks);
+            return self.update(
+                index,
+                &Operation {
+                    path: to.path,
+                    ..op.clone()
+                },
+                chunks,
+            );
         }
         let moved = self.moved(index, op, &source, chunks)?;
         self.check_links(target_path).map_err(&write)?;
@@ -219,7 +241,10 @@ impl<'p, 's> Planner<'p, 's> {
         };
         let (content, attributes) = file(now).map_err(&read)?;
         if chunks.is_empty() {
-            return Ok(Now::File { content, attributes });
+            return Ok(Now::File {
+                content,
+                attributes,
+            });
         }
         let edited = self.edit(index, op, path, &content, chunks)?;
         let through_link = matches!(source.now, Now::Link(_));
@@ -230,7 +255,10 @@ impl<'p, 's> Planner<'p, 's> {
             }
             (None, content) => content,
         };
-        Ok(Now::File { content, attributes })
+        Ok(Now::File {
+            content,
+            attributes,
+        })
     }
 
     /// Reads the moved bytes when the destination's old name must be swapped for
@@ -238,11 +266,17 @@ impl<'p, 's> Planner<'p, 's> {
     fn detached(&self, op: &Operation<'_>, target: SlotId, moved: Now) -> Result<Now, Refusal> {
         let occupied = self.overlay.original(target) != Now::Missing;
         match moved {
-            Now::File { content: Content::Original(slot), attributes } if occupied => {
+            Now::File {
+                content: Content::Original(slot),
+                attributes,
+            } if occupied => {
                 let path = self.path(op.path)?;
                 let read = refuse(op.path, path, FailureKind::Read);
                 let bytes = self.original_bytes(slot).map_err(read)?.to_vec();
-                Ok(Now::File { content: Content::New(Rc::new(bytes)), attributes })
+                Ok(Now::File {
+                    content: Content::New(Rc::new(bytes)),
+                    attributes,
+                })
             }
             moved => Ok(moved),
         }
@@ -271,7 +305,9 @@ impl<'p, 's> Planner<'p, 's> {
             return Err(Cause::Exists);
         }
         if matches!(now, Now::Link(_)) {
-            self.report.notes.push(Note::LinkReplaced { path: to.path.to_owned() });
+            self.report.notes.push(Note::LinkReplaced {
+                path: to.path.to_owned(),
+            });
         }
         Ok(())
     }
@@ -285,9 +321,9 @@ impl<'p, 's> Planner<'p, 's> {
             .find(|(_, op)| self.slot_of(op.path) == Some(place))
             .map(|(later, op)| {
                 let leaves = match &op.body {
-                    Body::Update { move_to: Some(to), .. } => {
-                        self.slot_of(to.path).is_some_and(|slot| slot != place)
-                    }
+                    Body::Update {
+                        move_to: Some(to), ..
+                    } => self.slot_of(to.path).is_some_and(|slot| slot != place),
                     _ => false,
                 };
                 (later, op.line, leaves)
@@ -313,14 +349,30 @@ impl<'p, 's> Planner<'p, 's> {
             absolute: path.absolute.clone(),
             kind: FailureKind::Edit(error),
         })?;
-        let warnings = edited.warnings.into_iter();
-        self.report.notes.extend(
-            warnings.map(|warning| Note::Placement { path: op.path.to_owned(), warning }),
-        );
-        self.report.landed.push(Landed { operation: index, landings: edited.landings });
+        let path = || op.path.to_owned();
+        for ambiguity in edited.warnings {
+            self.report.notes.push(Note::Ambiguous {
+                path: path(),
+                ambiguity,
+            });
+        }
+        for landing in edited
+            .landings
+            .iter()
+            .filter(|it| it.kind != MatchKind::Exact)
+        {
+            self.report.notes.push(Note::Loose {
+                path: path(),
+                landing: *landing,
+            });
+        }
+        self.report.landed.push(Landed {
+            operation: index,
+            landings: edited.landings,
+        });
         Ok(match edited.changed {
-            Changed::Yes => Some(Content::New(Rc::new(edited.bytes))),
-            Changed::No => None,
+            Changed::Content => Some(Content::New(Rc::new(edited.bytes))),
+            Changed::Nothing => None,
         })
     }
 
@@ -336,7 +388,11 @@ impl<'p, 's> Planner<'p, 's> {
     }
 
     fn path(&self, path: &str) -> Result<&'s ResolvedPath, Refusal> {
-        let resolved = self.overlay.snapshot().path(path).ok_or_else(|| Refusal::invalid(path))?;
+        let resolved = self
+            .overlay
+            .snapshot()
+            .path(path)
+            .ok_or_else(|| Refusal::invalid(path))?;
         match resolved.slot {
             Err(Cause::Nul) => Err(Refusal::invalid(path)),
             _ => Ok(resolved),
@@ -344,7 +400,10 @@ impl<'p, 's> Planner<'p, 's> {
     }
 
     fn slot_of(&self, path: &str) -> Option<SlotId> {
-        self.overlay.snapshot().path(path).and_then(|resolved| resolved.slot.clone().ok())
+        self.overlay
+            .snapshot()
+            .path(path)
+            .and_then(|resolved| resolved.slot.clone().ok())
     }
 
     /// Refuses a path that passes through a link which an earlier operation took away.
@@ -359,7 +418,9 @@ impl<'p, 's> Planner<'p, 's> {
 
     /// Checks that the file whose attributes a result keeps may be written (0444 refuses).
     fn check_writable(&self, attributes: Attributes) -> Result<(), Cause> {
-        let Attributes::Like(slot) = attributes else { return Ok(()) };
+        let Attributes::Like(slot) = attributes else {
+            return Ok(());
+        };
         match &self.overlay.snapshot().slot(slot).state {
             SlotState::File(file) => file.writable.clone(),
             _ => Ok(()),
@@ -400,12 +461,17 @@ impl<'p, 's> Planner<'p, 's> {
     }
 
     fn change(&mut self, kind: ChangeKind, path: &str) {
-        self.report.changes.push(Change { kind, path: path.to_owned() });
+        self.report.changes.push(Change {
+            kind,
+            path: path.to_owned(),
+        });
     }
 
     fn unchanged(&mut self, path: &str) -> Result<(), Refusal> {
         match self.options.unchanged {
-            Unchanged::Note => self.report.notes.push(Note::Unchanged { path: path.to_owned() }),
+            Unchanged::Note => self.report.notes.push(Note::Unchanged {
+                path: path.to_owned(),
+            }),
             Unchanged::Modified => self.change(ChangeKind::Modified, path),
         }
         Ok(())
@@ -421,14 +487,20 @@ impl<'p, 's> Planner<'p, 's> {
     fn note_link(&mut self, path: &str, named: SlotId, slot: SlotId) {
         if named != slot {
             let target = self.link_target(named);
-            self.report.notes.push(Note::ThroughLink { path: path.to_owned(), target });
+            self.report.notes.push(Note::ThroughLink {
+                path: path.to_owned(),
+                target,
+            });
         }
     }
 
     fn note_move(&mut self, to: MoveTo<'_>, source: &Source, moved: &Now) {
         if let (Now::Link(link), Now::File { .. }) = (&source.now, moved) {
             let target = self.link_target(*link);
-            self.report.notes.push(Note::LinkBecameFile { path: to.path.to_owned(), target });
+            self.report.notes.push(Note::LinkBecameFile {
+                path: to.path.to_owned(),
+                target,
+            });
         }
     }
 }
@@ -450,8 +522,18 @@ impl Refusal {
     }
 
     fn at(self, index: usize, operation: &Operation<'_>) -> Failure {
-        let Self { path, absolute, kind } = self;
-        Failure { operation: index, line: operation.line, path, absolute, kind }
+        let Self {
+            path,
+            absolute,
+            kind,
+        } = self;
+        Failure {
+            operation: index,
+            line: operation.line,
+            path,
+            absolute,
+            kind,
+        }
     }
 }
 
@@ -460,10 +542,14 @@ fn refuse(
     path: &str,
     resolved: &ResolvedPath,
     kind: fn(Cause) -> FailureKind,
-) -> impl Fn(Cause) -> Refusal {
+) -> impl Fn(Cause) -> Refusal + use<> {
     let path = path.to_owned();
     let absolute = resolved.absolute.clone();
-    move |cause| Refusal { path: path.clone(), absolute: absolute.clone(), kind: kind(cause) }
+    move |cause| Refusal {
+        path: path.clone(),
+        absolute: absolute.clone(),
+        kind: kind(cause),
+    }
 }
 
 /// Returns the place of a path that is to be written; a parent that is a
@@ -479,7 +565,10 @@ fn destination(path: &str, resolved: &ResolvedPath) -> Result<SlotId, Refusal> {
 /// Returns the file that is there, or why an update has nothing to read.
 fn file(now: Now) -> Result<(Content, Attributes), Cause> {
     match now {
-        Now::File { content, attributes } => Ok((content, attributes)),
+        Now::File {
+            content,
+            attributes,
+        } => Ok((content, attributes)),
         Now::Missing | Now::Link(_) => Err(Cause::Os { code: ENOENT }),
         Now::Directory => Err(Cause::Directory),
         Now::Special(kind) => Err(Cause::Special(kind)),

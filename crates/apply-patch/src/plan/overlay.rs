@@ -92,9 +92,10 @@ impl<'s> Overlay<'s> {
     pub fn original(&self, id: SlotId) -> Now {
         match &self.snapshot.slot(id).state {
             SlotState::Missing => Now::Missing,
-            SlotState::File(_) => {
-                Now::File { content: Content::Original(id), attributes: Attributes::Like(id) }
-            }
+            SlotState::File(_) => Now::File {
+                content: Content::Original(id),
+                attributes: Attributes::Like(id),
+            },
             SlotState::Link(_) => Now::Link(id),
             SlotState::Directory => Now::Directory,
             SlotState::Special(kind) => Now::Special(*kind),
@@ -112,7 +113,9 @@ impl<'s> Overlay<'s> {
     /// Checks that no parent of the place is a file that the patch has made.
     pub fn check_parents(&self, id: SlotId) -> Result<(), Cause> {
         for parent in parents(&self.snapshot.slot(id).key) {
-            let Some(slot) = self.snapshot.find(&parent) else { continue };
+            let Some(slot) = self.snapshot.find(&parent) else {
+                continue;
+            };
             if !matches!(self.get(slot), Now::Missing | Now::Directory) {
                 return Err(Cause::ParentIsFile);
             }
@@ -122,7 +125,8 @@ impl<'s> Overlay<'s> {
 
     /// Puts a file at a place, with the directories that it needs.
     pub fn put(&mut self, id: SlotId, now: Now) {
-        self.made_directories.extend(parents(&self.snapshot.slot(id).key));
+        self.made_directories
+            .extend(parents(&self.snapshot.slot(id).key));
         self.now.insert(id, now);
     }
 
@@ -160,6 +164,9 @@ impl<'s> Overlay<'s> {
 fn parents(key: &PlaceKey) -> impl Iterator<Item = PlaceKey> + '_ {
     (1..key.names.len()).map(|depth| {
         let names: Vec<OsString> = key.names[..depth].to_vec();
-        PlaceKey { directory: key.directory, names }
+        PlaceKey {
+            directory: key.directory,
+            names,
+        }
     })
 }

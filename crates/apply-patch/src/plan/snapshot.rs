@@ -127,13 +127,17 @@ impl Snapshot {
 
     /// Returns the other places whose file is the very file at `id`.
     pub fn other_names(&self, id: SlotId) -> Vec<SlotId> {
-        let SlotState::File(file) = &self.slot(id).state else { return Vec::new() };
+        let SlotState::File(file) = &self.slot(id).state else {
+            return Vec::new();
+        };
         if file.links < 2 {
             return Vec::new();
         }
         let same = |slot: &Slot| matches!(&slot.state, SlotState::File(f) if f.inode == file.inode);
         let all = self.slots.iter().enumerate();
-        all.filter(|(i, slot)| *i != id.0 && same(slot)).map(|(i, _)| SlotId(i)).collect()
+        all.filter(|(i, slot)| *i != id.0 && same(slot))
+            .map(|(i, _)| SlotId(i))
+            .collect()
     }
 
     /// Returns the slot that an edit of `id` would touch: the end of its link chain.

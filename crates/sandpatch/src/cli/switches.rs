@@ -116,6 +116,7 @@ impl PatchSwitches {
                 Linked::Break => LinkedFiles::Break,
                 Linked::Refuse => LinkedFiles::Refuse,
             }),
+            closed_header: base.closed_header,
             unchanged: match self.dialect {
                 Dialect::Safe => Unchanged::Note,
                 Dialect::Codex => Unchanged::Modified,

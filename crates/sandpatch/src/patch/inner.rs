@@ -97,7 +97,7 @@ fn run(text: &str, directory: &Path, job: &Job) -> Exit {
         Err(error) => return render::error(&format!("Error: {error}")),
     };
     match apply_patch::apply(&parsed.patch, &roots, &job.switches.options()) {
-        Ok(report) => render::report(&parsed, &report),
+        Ok(report) => render::report(&report),
         Err(ApplyError::Failed(failures)) => render::failures(&failures),
         Err(error) => render::error(&error.to_string()),
     }
@@ -114,7 +114,7 @@ fn guards() -> Vec<Guard> {
             GuardDepth::Top
         },
     };
-    sandbox_policy::PROTECTED_NAMES
+    sandbox_policy::policy::PROTECTED_NAMES
         .iter()
         .map(|name| guard(name))
         .collect()

@@ -155,7 +155,7 @@ fn apply_in(text: &str, directory: &Path, request: &Request) -> Exit {
         cwd: directory.to_path_buf(),
     };
     match linux_sandbox::run(&planned.plan, command) {
-        Ok(report) => match report.outcome {
+        Ok(outcome) => match outcome {
             Outcome::Exited(code) => Exit::Command(code),
             Outcome::Signaled(number) => stage_killed(number),
             Outcome::NotFound | Outcome::NotExecutable(_) => {
