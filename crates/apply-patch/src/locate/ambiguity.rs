@@ -54,30 +54,38 @@ impl<'t, 'a: 't> Locator<'t, '_, 'a> {
 
     /// Returns the place of the next chunk that stands in one place only.
     fn bound(&mut self, number: usize, from: usize) -> usize {
-        (number + 1..self.chunks.len())
-            .find_map(|later| self.unique_place(later).filter(|at| *at >= from))
-            .unwrap_or(usize::MAX)
+        let unique = match self.unique.take() {
+            Some(known) => known,
+            None => self.unique_places(),
+        };
+        let later = unique.partition_point(|(chunk, _)| *chunk <= number);
+        let bound = unique[later..]
+            .iter()
+            .map(|(_, at)| *at)
+            .find(|at| *at >= from);
+        self.unique = Some(unique);
+        bound.unwrap_or(usize::MAX)
     }
 
-    fn unique_place(&mut self, number: usize) -> Option<usize> {
-        if let Some(known) = self.unique.get(&number) {
-            return *known;
-        }
-        let chunk = &self.chunks[number];
-        let lines = match chunk.headers.first() {
-            Some(header) => vec![header.as_bytes()],
-            None => Script::without_separators(chunk).pattern(),
-        };
+    fn unique_places(&mut self) -> Vec<(usize, usize)> {
         let wanted = Wanted {
             from: 0,
             limit: 2,
             near: None,
         };
-        let place = match self.search(&lines, wanted) {
-            Some((_, places)) if places.len() == 1 => places.first().copied(),
-            _ => None,
-        };
-        self.unique.insert(number, place);
-        place
+        let chunks = self.chunks;
+        let mut unique = Vec::new();
+        for (number, chunk) in chunks.iter().enumerate() {
+            let lines = match chunk.headers.first() {
+                Some(header) => vec![header.as_bytes()],
+                None => Script::without_separators(chunk).pattern(),
+            };
+            if let Some((_, places)) = self.search(&lines, wanted)
+                && let [place] = places[..]
+            {
+                unique.push((number, place));
+            }
+        }
+        unique
     }
 }

@@ -29,7 +29,8 @@ pub(crate) struct Index<'t> {
 impl<'t> Index<'t> {
     /// Reads the file for the lines of the vocabulary.
     pub(crate) fn build(kind: MatchKind, text: &'t Text<'_>, vocabulary: &[&'t [u8]]) -> Self {
-        let mut numbers = HashMap::with_capacity(vocabulary.len());
+        // Patterns repeat themselves, so the map grows with what is distinct.
+        let mut numbers = HashMap::new();
         let mut sieve = Sieve::default();
         for line in vocabulary {
             let key = kind.key(line);

@@ -1,7 +1,5 @@
 //! The walk over the chunks of one file.
 
-use std::collections::HashMap;
-
 use super::compare::MatchKind;
 use super::failure::ChunkFailure;
 use super::index::Index;
@@ -17,8 +15,8 @@ pub(super) struct Locator<'t, 'p, 'a> {
     pub(super) chunks: &'p [Chunk<'a>],
     pub(super) options: Options,
     pub(super) ambiguities: Vec<Ambiguity>,
-    /// Where each chunk stands that stands in one place only, as far as asked.
-    pub(super) unique: HashMap<usize, Option<usize>>,
+    /// The chunks that stand in one place only, and where; known once asked for.
+    pub(super) unique: Option<Vec<(usize, usize)>>,
     vocabulary: Vec<&'a [u8]>,
     indexes: [Option<Index<'t>>; MatchKind::ALL.len()],
     cursor: usize,
@@ -50,7 +48,7 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
             chunks,
             options,
             ambiguities: Vec::new(),
-            unique: HashMap::new(),
+            unique: None,
             vocabulary: chunks.iter().flat_map(asked_lines).collect(),
             indexes: Default::default(),
             cursor: 0,
