@@ -49,6 +49,11 @@ fn does_not_apply_is_1() {
         .assert()
         .code(1);
     assert_eq!(fs::read(place.ws().join("f")).unwrap(), b"old\n");
+    // The control: the same place takes a patch that fits.
+    sandpatch(&place, &["apply", "-"])
+        .write_stdin(GOOD)
+        .assert()
+        .code(0);
 }
 
 #[test]
