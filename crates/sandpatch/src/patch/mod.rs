@@ -1,5 +1,6 @@
 //! Applying a patch: the text, the sandbox around, the stage inside.
 
+mod carrier;
 pub mod inner;
 pub mod input;
 pub mod outer;

@@ -1,22 +1,19 @@
 //! The stage that builds the sandbox and starts this executable again inside it.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use linux_sandbox::{Command, Environment, Outcome, Program, Stdin};
-use rustix::fs::{MemfdFlags, SealFlags};
 use sandbox_policy::Purpose;
 
+use super::carrier;
 use super::inner::{self, Job, current_directory};
 use super::input::{self, InputError, Source};
 use crate::arg0::INNER_STAGE;
 use crate::cli::switches::argument;
 use crate::cli::{Apply, Backend, Codes, Dialect, HAND_OFF, PatchSwitches, PolicyFlags};
 use crate::exit::Exit;
-use crate::{render, workspace};
+use crate::{render, sys, workspace};
 
 /// `apply_patch`: the reference's command line, sandboxed to the current directory.
 pub fn alias(arguments: Vec<OsString>) -> Exit {
@@ -111,6 +108,7 @@ fn sandboxed(source: Source, request: &Request) -> Exit {
 }
 
 fn apply(text: &str, request: &Request) -> Exit {
+    sys::ignore_file_size_signal();
     let exit = match current_directory() {
         Ok(directory) => apply_in(text, &directory, request),
         Err(exit) => exit,
@@ -137,7 +135,7 @@ fn apply_in(text: &str, directory: &Path, request: &Request) -> Exit {
         Ok(planned) => planned,
         Err(exit) => return exit,
     };
-    let stdin = match sealed(text) {
+    let stdin = match carrier::carry(text.as_bytes()) {
         Ok(stdin) => stdin,
         Err(error) => {
             render::error(&format!("Error: cannot hand the patch on: {error}"));
@@ -170,17 +168,6 @@ fn apply_in(text: &str, directory: &Path, request: &Request) -> Exit {
 fn stage_killed(number: i32) -> Exit {
     render::error(&format!("Error: signal {number} ended the patch stage"));
     u8::try_from(number).map_or(Exit::DoesNotApply, Exit::Signal)
-}
-
-/// Puts the patch where the inner stage finds it: in memory, unchangeable from now on.
-fn sealed(text: &str) -> std::io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let mut file = File::from(rustix::fs::memfd_create("patch", flags)?);
-    file.write_all(text.as_bytes())?;
-    file.seek(SeekFrom::Start(0))?;
-    let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
-    rustix::fs::fcntl_add_seals(&file, seals)?;
-    Ok(file.into())
 }
 
 fn hand_off(request: &Request, roots: &[std::path::PathBuf]) -> Vec<OsString> {
