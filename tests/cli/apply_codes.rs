@@ -76,13 +76,28 @@ fn refused_by_policy_is_3() {
 }
 
 #[test]
-fn codex_doors_answer_1_for_every_failure() {
-    for flag in ["--run-as-apply-patch", "--codex-run-as-apply-patch"] {
-        let place = place();
-        sandpatch(&place, &[flag, NO_MATCH]).assert().code(1);
-        sandpatch(&place, &[flag, OUTSIDE]).assert().code(1);
-        sandpatch(&place, &[flag, GOOD]).assert().code(0);
-    }
+fn the_reference_doors_answer_1_for_every_failure() {
+    let flag = "--codex-run-as-apply-patch";
+    let place = place();
+    sandpatch(&place, &[flag, NO_MATCH]).assert().code(1);
+    sandpatch(&place, &[flag, OUTSIDE]).assert().code(1);
+    sandpatch(&place, &[flag, GOOD]).assert().code(0);
+    let alias = |patch: &str| {
+        let mut command = place.command(place.alias());
+        command.arg(patch);
+        assert_cmd::Command::from_std(command)
+    };
+    alias(NO_MATCH).assert().code(1);
+    alias(OUTSIDE).assert().code(1);
+}
+
+#[test]
+fn run_as_apply_patch_answers_as_apply_does() {
+    let flag = "--run-as-apply-patch";
+    let place = place();
+    sandpatch(&place, &[flag, NO_MATCH]).assert().code(1);
+    sandpatch(&place, &[flag, OUTSIDE]).assert().code(3);
+    sandpatch(&place, &[flag, GOOD]).assert().code(0);
 }
 
 #[test]

@@ -67,12 +67,30 @@ fn not_executable_is_126() {
 #[test]
 fn output_and_input_pass_through() {
     let place = Place::new(Identity::Caller);
+    for name in [".git", ".codex", ".agents"] {
+        fs::create_dir(place.ws().join(name)).unwrap();
+    }
     let mut command = place.command(place.exe());
     command.args(["run", "--", "sh", "-c", "cat; echo error >&2"]);
     let outcome = limited::run(command, b"text\n", LIMIT);
     assert!(outcome.succeeded(), "{outcome}");
     assert_eq!(outcome.stdout, b"text\n", "{outcome}");
     assert_eq!(outcome.stderr, b"error\n", "{outcome}");
+}
+
+#[test]
+fn protected_names_that_are_missing_are_reported() {
+    let place = Place::new(Identity::Caller);
+    fs::create_dir(place.ws().join(".git")).unwrap();
+    let outcome = run(&place, &["true"]);
+    assert_eq!(outcome.ended, Ended::Code(0), "{outcome}");
+    let said = String::from_utf8(outcome.stderr.clone()).unwrap();
+    assert!(said.starts_with("note: not protected"), "{outcome}");
+    assert!(
+        said.contains("/.codex") && said.contains("/.agents"),
+        "{outcome}"
+    );
+    assert!(!said.contains("/.git"), "{outcome}");
 }
 
 /// Becomes an ordinary user in a user namespace that allows no further one,

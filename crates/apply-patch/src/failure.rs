@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::edit::EditError;
 
@@ -173,6 +173,23 @@ pub enum FailureKind {
     Edit(EditError),
 }
 
+/// Longest path that a message shows whole, in bytes; the kernel takes none that is longer
+/// (`PATH_MAX`, path_resolution(7)).
+const LONGEST_PATH_BYTES: usize = 4096;
+
+/// Returns a path for a message; of one that cannot exist, only its ends.
+pub fn shown(path: &Path) -> String {
+    const END_CHARACTERS: usize = 100;
+    let text = path.display().to_string();
+    if text.len() < LONGEST_PATH_BYTES {
+        return text;
+    }
+    let start: String = text.chars().take(END_CHARACTERS).collect();
+    let mut end: Vec<char> = text.chars().rev().take(END_CHARACTERS).collect();
+    end.reverse();
+    format!("{start}...{}", end.into_iter().collect::<String>())
+}
+
 /// One operation that cannot be done, with what is needed to explain it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
@@ -204,7 +221,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.absolute.display();
+        let path = shown(&self.absolute);
         match &self.kind {
             FailureKind::Read(cause @ (Cause::Directory | Cause::Special(_))) => {
                 write!(
@@ -223,8 +240,14 @@ impl fmt::Display for Failure {
             FailureKind::RemoveOriginal(cause) => {
                 write!(f, "Failed to remove original {path}: {cause}")
             }
-            FailureKind::InvalidPath => write!(f, "'{}' is invalid on 'linux'", self.path),
-            FailureKind::Edit(error) => f.write_str(&error.message(&path.to_string())),
+            FailureKind::InvalidPath => {
+                write!(
+                    f,
+                    "'{}' is invalid on 'linux'",
+                    shown(Path::new(&self.path))
+                )
+            }
+            FailureKind::Edit(error) => f.write_str(&error.message(&path)),
         }
     }
 }

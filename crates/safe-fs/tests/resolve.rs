@@ -217,7 +217,7 @@ both_resolvers! {
             thread::scope(|scope| {
                 scope.spawn(|| sender.send(tree.roots.entry(&tree.at(name)).unwrap()).ok());
                 match receiver.recv_timeout(Duration::from_secs(10)).expect("no hang") {
-                    Entry::Special(found) => assert_eq!(found, kind),
+                    Entry::Special { kind: found, .. } => assert_eq!(found, kind),
                     other => panic!("{other:?}"),
                 }
             });

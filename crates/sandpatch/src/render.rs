@@ -5,8 +5,9 @@
 //! match on it.
 
 use std::io::Write;
+use std::path::Path;
 
-use apply_patch::failure::{Cause, Failure, FailureKind};
+use apply_patch::failure::{Cause, Failure, FailureKind, shown};
 use apply_patch::report::{ChangeKind, Note, Report};
 use apply_patch::syntax::ParseError;
 
@@ -81,14 +82,14 @@ pub fn failures(failures: &[Failure]) -> Exit {
 /// Returns the lines below a failure: where it is in the patch, what is near, what to do.
 fn details(failure: &Failure) -> Vec<String> {
     let mut lines = match &failure.kind {
-        FailureKind::Edit(error) => error.details(&failure.absolute.display().to_string()),
+        FailureKind::Edit(error) => error.details(&shown(&failure.absolute)),
         _ => Vec::new(),
     };
     lines.push(format!(
         "in operation {} (line {} of the patch), path {}",
         failure.operation + 1,
         failure.line,
-        failure.path
+        shown(Path::new(&failure.path))
     ));
     lines.extend(hint(&failure.kind).map(|hint| format!("hint: {hint}")));
     lines

@@ -77,8 +77,7 @@ pub fn apply(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Repo
 
 fn attempt(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Report, Interrupted> {
     let observed = observe::observe(patch, roots);
-    let plan = plan::plan(patch, observed.snapshot(), options)
-        .map_err(|failures| Interrupted::of_plan(failures))?;
+    let plan = plan::plan(patch, observed.snapshot(), options).map_err(Interrupted::of_plan)?;
     commit::commit(patch, &plan, &observed, roots, options)
 }
 

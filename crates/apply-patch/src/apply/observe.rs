@@ -10,6 +10,7 @@ use crate::plan::snapshot::{
 };
 use crate::syntax::ast::{Body, Patch};
 
+const ENOENT: i32 = 2;
 const EIO: i32 = 5;
 const ENOTDIR: i32 = 20;
 const ELOOP: i32 = 40;
@@ -206,6 +207,7 @@ pub fn cause_of(error: &safe_fs::Error) -> Cause {
         ErrorKind::InvalidName => Cause::Nul,
         ErrorKind::Changed => Cause::Changed,
         ErrorKind::HardLinked { links } => Cause::HardLinked { names: *links },
+        ErrorKind::NotFound => Cause::Os { code: ENOENT },
         ErrorKind::NotADirectory => Cause::Os { code: ENOTDIR },
         ErrorKind::Loop => Cause::Os { code: ELOOP },
         _ => Cause::Os {
