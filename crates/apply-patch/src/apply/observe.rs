@@ -1,5 +1,6 @@
 //! Looks at every path that a patch names, once, and reads what must be read.
 
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
 use safe_fs::{Entry, ErrorKind, Location, Pinned, Roots};
@@ -8,7 +9,7 @@ use crate::failure::{Cause, LinkHop, SpecialKind};
 use crate::plan::snapshot::{
     FileState, LinkState, PlaceKey, ResolvedPath, Slot, SlotId, SlotState, Snapshot,
 };
-use crate::syntax::ast::{Body, Patch};
+use crate::syntax::ast::{Body, Operation, Patch};
 
 const ENOENT: i32 = 2;
 const EIO: i32 = 5;
@@ -59,8 +60,9 @@ pub fn observe(patch: &Patch<'_>, roots: &Roots) -> Observed {
             observer.path(to.path);
         }
     }
+    let named = observer.named(patch);
     for operation in &patch.operations {
-        observer.read(operation.path, &operation.body);
+        observer.read(operation, &named);
     }
     observer.seen
 }
@@ -128,17 +130,36 @@ impl Observer<'_> {
         self.place(end)
     }
 
-    /// Reads a file that an operation will edit, or copy onto something that is there.
-    fn read(&mut self, path: &str, body: &Body<'_>) {
-        let Body::Update { move_to, chunks } = body else {
+    /// Counts how many times the patch names each place.
+    fn named(&self, patch: &Patch<'_>) -> HashMap<SlotId, usize> {
+        let mut named = HashMap::new();
+        for operation in &patch.operations {
+            for path in [Some(operation.path), target(operation)] {
+                if let Some(slot) = path.and_then(|path| self.slot(path)) {
+                    *named.entry(slot).or_default() += 1;
+                }
+            }
+        }
+        named
+    }
+
+    /// Reads a file that an operation will edit.
+    ///
+    /// The source of a rename is read only when its new name is taken, or when
+    /// another operation works on that name too: large files just move.
+    fn read(&mut self, operation: &Operation<'_>, named: &HashMap<SlotId, usize>) {
+        let Body::Update { chunks, .. } = &operation.body else {
             return;
         };
-        let target = move_to.and_then(|to| self.slot(to.path));
-        let occupied = target
-            .is_some_and(|slot| !matches!(self.seen.snapshot.slot(slot).state, SlotState::Missing));
-        if chunks.is_empty() && !occupied {
+        let busy = |slot: SlotId| {
+            let there = &self.seen.snapshot.slot(slot).state;
+            !matches!(there, SlotState::Missing) || named.get(&slot).is_some_and(|uses| *uses > 1)
+        };
+        let target = target(operation).and_then(|path| self.slot(path));
+        if chunks.is_empty() && !target.is_some_and(busy) {
             return;
         }
+        let path = operation.path;
         let Some(named) = self.slot(path) else { return };
         let Ok(slot) = self.seen.snapshot.edited(named) else {
             return;
@@ -159,6 +180,14 @@ impl Observer<'_> {
             .snapshot
             .path(path)
             .and_then(|resolved| resolved.slot.clone().ok())
+    }
+}
+
+/// Returns the destination of a move.
+fn target<'p>(operation: &Operation<'p>) -> Option<&'p str> {
+    match &operation.body {
+        Body::Update { move_to, .. } => move_to.map(|to| to.path),
+        Body::Add { .. } | Body::Delete => None,
     }
 }
 

@@ -7,6 +7,8 @@
 mod effects;
 mod operation;
 mod overlay;
+mod refusal;
+mod relocate;
 pub mod snapshot;
 
 pub use effects::{Effect, Plan};
@@ -14,7 +16,6 @@ pub use overlay::Attributes;
 
 use crate::failure::Failure;
 use crate::options::Options;
-use crate::report::Report;
 use crate::syntax::ast::Patch;
 use operation::Planner;
 use snapshot::Snapshot;
@@ -42,9 +43,4 @@ pub fn plan(
     }
     let (overlay, report, origins) = planner.finish();
     Ok(Plan::net(overlay, report, &origins))
-}
-
-/// Returns an empty report; a patch without operations changes nothing.
-pub fn nothing() -> Report {
-    Report::default()
 }

@@ -102,6 +102,25 @@ impl<'s> Overlay<'s> {
         }
     }
 
+    /// Tells whether two places that named one file before the patch still do.
+    pub fn one_file(&self, one: SlotId, other: SlotId) -> bool {
+        match (self.get(one), self.get(other)) {
+            (
+                Now::File { content: mine, .. },
+                Now::File {
+                    content: theirs, ..
+                },
+            ) => match (mine, theirs) {
+                (Content::Original(mine), Content::Original(theirs)) => {
+                    mine == one && theirs == other
+                }
+                (Content::New(mine), Content::New(theirs)) => Rc::ptr_eq(&mine, &theirs),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
     /// Returns the place that an edit of `id` touches now: the end of a link that is still there.
     pub fn edited(&self, id: SlotId) -> Result<SlotId, Cause> {
         match self.get(id) {

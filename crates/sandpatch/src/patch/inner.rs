@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use apply_patch::ApplyError;
 use apply_patch::syntax::parse;
 use clap::Parser;
+use rustix::process::{Resource, Rlimit};
 use safe_fs::{Guard, GuardDepth, Resolver, Roots};
 
 use super::input::{self, InputError, Source};
@@ -80,6 +81,7 @@ impl Job {
 /// Applies a patch in this process, and prints what came of it.
 pub fn apply(text: &str, directory: &Path, job: &Job) -> Exit {
     sys::ignore_file_size_signal();
+    raise_descriptor_limit();
     let exit = run(text, directory, job);
     match job.codes {
         Codes::Own => exit,
@@ -101,6 +103,17 @@ fn run(text: &str, directory: &Path, job: &Job) -> Exit {
         Err(ApplyError::Failed(failures)) => render::failures(&failures),
         Err(error) => render::error(&error.to_string()),
     }
+}
+
+/// Allows as many descriptors as the caller may have: every file of a patch is held by one or two.
+fn raise_descriptor_limit() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    // A patch of ordinary size needs no more than there are.
+    let _ = rustix::process::setrlimit(Resource::Nofile, raised);
 }
 
 /// The names that a patch may not touch: git's directory at every depth, the
