@@ -3,6 +3,11 @@
 //!
 //! The model knows nothing of staging, swaps or inodes. It refuses what the
 //! rules refuse (docs/compatibility.md, "Moves"), and says so independently.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may end with a panic"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,11 @@
 //! Patches on real trees: all or nothing, nothing lost, nothing left behind.
 //!
 //! Every test runs with both resolvers of the file layer.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may end with a panic"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;
