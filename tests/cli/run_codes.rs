@@ -79,6 +79,17 @@ fn output_and_input_pass_through() {
 }
 
 #[test]
+fn an_unknown_option_is_never_taken_for_a_command() {
+    let place = Place::new(Identity::Caller);
+    let mut command = place.command(place.exe());
+    command.args(["run", "--no-such-option", "true"]);
+    let outcome = limited::run(command, b"", LIMIT);
+    assert_eq!(outcome.ended, Ended::Code(2), "{outcome}");
+    let outcome = run(&place, &["echo", "--no-such-option"]);
+    assert_eq!(outcome.stdout, b"--no-such-option\n", "{outcome}");
+}
+
+#[test]
 fn protected_names_that_are_missing_are_reported() {
     let place = Place::new(Identity::Caller);
     fs::create_dir(place.ws().join(".git")).unwrap();
