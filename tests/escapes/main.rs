@@ -12,6 +12,7 @@
 )]
 
 mod commands;
+mod descriptors;
 mod door;
 mod hardlinks;
 mod paths;

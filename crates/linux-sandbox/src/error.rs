@@ -105,6 +105,10 @@ steps! {
     PinAncestor = "keep the directory in its place",
     /// Protecting a path.
     Protect = "hold the protected path read-only",
+    /// Opening a standard descriptor in the view.
+    StandardDescriptor = "open a standard descriptor again",
+    /// Checking that a standard descriptor that is a socket reaches one peer only.
+    StandardSocket = "hand a socket on as a standard descriptor",
     /// Making the private `/dev`.
     PrivateDev = "make the private /dev",
     /// Making the private `/tmp`.
@@ -162,7 +166,8 @@ impl Error {
     pub fn hint(&self) -> &'static str {
         match (self.step, self.errno.0) {
             (Step::Namespaces, libc::ENOSPC) => {
-                "user namespaces are used up or switched off: raise user.max_user_namespaces"
+                "namespaces are used up or switched off: raise the limits in \
+                 /proc/sys/user/max_*_namespaces"
             }
             (Step::Namespaces | Step::IdentityMap, libc::EPERM | libc::EACCES) => {
                 "this host or container denies user namespaces (seccomp, chroot or a security \
@@ -186,8 +191,22 @@ impl Error {
             (Step::ChangeDirectory, libc::ENOENT) => {
                 "the private /tmp hides the directory: make it writable or use the host's /tmp"
             }
+            (Step::StandardDescriptor, _) => {
+                "input, output and errors may be files that their path still leads to, pipes, or \
+                 a terminal: put a pipe between (cat FILE | ...)"
+            }
+            (Step::StandardSocket, _) => {
+                "only a connected unix stream is safe to hand on: put a pipe between (cat | ...)"
+            }
+            (Step::Loopback, _) => {
+                "CAP_NET_ADMIN is missing: the host's network needs no interface (--network host)"
+            }
+            (
+                Step::ResolveRoot | Step::InspectProcess | Step::OpenSelf | Step::OpenCwd,
+                libc::ENOENT,
+            ) => "the directory must exist, and /proc must be mounted",
             (Step::OneThread, _) => "call from a process with one thread",
-            _ => "run `doctor` to see what this host can enforce",
+            _ => "the host refuses what every sandbox needs: see docs/kernel-features.md",
         }
     }
 }

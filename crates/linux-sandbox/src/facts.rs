@@ -116,6 +116,7 @@ fn look_at_file(fd: &OwnedFd) -> Result<ResolvedRoot, Errno> {
     Ok(ResolvedRoot {
         real: absolute(shown_path(fd)?)?,
         id: id_of(&stat),
+        owner_uid: stat.st_uid,
         kind: match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => RootKind::Directory,
             FileType::RegularFile => RootKind::File,

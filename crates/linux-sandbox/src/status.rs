@@ -5,10 +5,10 @@ use crate::error::{Errno, Step};
 use crate::report::{LandlockStatus, ProcView};
 
 /// The size of a record, in bytes.
-const RECORD_BYTES: usize = 8;
+const RECORD_BYTES: usize = 12;
 
 /// The most records that one run sends, times their size.
-pub(crate) const MAX_BYTES: usize = 4 * RECORD_BYTES;
+pub(crate) const MAX_BYTES: usize = 5 * RECORD_BYTES;
 
 /// A failed step inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(crate) enum Record {
     },
     /// The command could not be executed.
     ExecFailed(Errno),
+    /// The command has read its input, a file, up to here.
+    InputOffset(u64),
     /// The command exited.
     Exited(u8),
     /// A signal ended the command.
@@ -56,25 +58,30 @@ impl Record {
     /// Encodes the record.
     pub(crate) fn encode(self) -> [u8; RECORD_BYTES] {
         let (tag, small, operation, value) = match self {
-            Self::Failed(failure) => (1, failure.step as u8, failure.operation, failure.errno.0),
+            Self::Failed(failure) => {
+                let errno = i64::from(failure.errno.0);
+                (1, failure.step as u8, failure.operation, errno)
+            }
             Self::Enforced { landlock, proc } => {
                 let partial = u8::from(landlock == LandlockStatus::Partial);
                 (2, partial, u16::from(proc == ProcView::Host), 0)
             }
-            Self::ExecFailed(errno) => (3, 0, 0, errno.0),
+            Self::ExecFailed(errno) => (3, 0, 0, errno.0.into()),
             Self::Exited(code) => (4, code, 0, 0),
-            Self::Signaled(signal) => (5, 0, 0, signal),
+            Self::Signaled(signal) => (5, 0, 0, signal.into()),
+            Self::InputOffset(offset) => (6, 0, 0, offset as i64),
         };
         let [o0, o1] = operation.to_ne_bytes();
-        let [v0, v1, v2, v3] = value.to_ne_bytes();
-        [tag, small, o0, o1, v0, v1, v2, v3]
+        let [v0, v1, v2, v3, v4, v5, v6, v7] = value.to_ne_bytes();
+        [tag, small, o0, o1, v0, v1, v2, v3, v4, v5, v6, v7]
     }
 
     /// Decodes one record, or nothing when it is not one.
     fn decode(bytes: [u8; RECORD_BYTES]) -> Option<Self> {
-        let [tag, small, o0, o1, v0, v1, v2, v3] = bytes;
+        let [tag, small, o0, o1, v0, v1, v2, v3, v4, v5, v6, v7] = bytes;
         let operation = u16::from_ne_bytes([o0, o1]);
-        let value = i32::from_ne_bytes([v0, v1, v2, v3]);
+        let wide = i64::from_ne_bytes([v0, v1, v2, v3, v4, v5, v6, v7]);
+        let value = wide as i32;
         Some(match tag {
             1 => {
                 let step = Step::from_number(small)?;
@@ -99,6 +106,7 @@ impl Record {
             3 => Self::ExecFailed(Errno(value)),
             4 => Self::Exited(small),
             5 => Self::Signaled(value),
+            6 => Self::InputOffset(wide as u64),
             _ => return None,
         })
     }
@@ -133,6 +141,7 @@ mod tests {
                 proc: ProcView::Fresh,
             },
             Record::ExecFailed(Errno(2)),
+            Record::InputOffset(u64::from(u32::MAX) + 5),
             Record::Exited(255),
             Record::Signaled(9),
         ];

@@ -45,6 +45,8 @@ pub struct ResolvedRoot {
     pub id: FileId,
     /// What it is.
     pub kind: RootKind,
+    /// Whose it is.
+    pub owner_uid: u32,
     /// How its mount is mounted.
     pub mount: MountMode,
     /// One entry for each protected name.

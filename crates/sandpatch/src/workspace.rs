@@ -38,7 +38,7 @@ pub fn policy(directory: &Path, flags: &PolicyFlags) -> Result<Policy, Exit> {
     };
     let mut policy = Policy::workspace(AbsolutePath::new(directory).map_err(bad)?);
     for writable in &flags.writable {
-        let path = directory.join(writable);
+        let path = named(directory, writable);
         if !path.exists() {
             render::error(&format!(
                 "Error: --writable {}: no such directory",
@@ -68,4 +68,17 @@ pub fn plan_policy(policy: &Policy, purpose: Purpose) -> Result<Planned, Exit> {
         .map(|root| root.real.as_path().to_path_buf())
         .collect();
     Ok(Planned { plan, roots })
+}
+
+/// Joins a path of the command line; `..` means what the kernel means by it.
+fn named(directory: &Path, path: &Path) -> PathBuf {
+    let joined = directory.join(path);
+    let climbs = joined
+        .components()
+        .any(|part| part == std::path::Component::ParentDir);
+    match climbs {
+        // What cannot be found is reported by its own spelling.
+        true => joined.canonicalize().unwrap_or(joined),
+        false => joined,
+    }
 }

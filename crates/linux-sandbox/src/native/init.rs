@@ -13,7 +13,7 @@ use seccompiler::BpfProgram;
 use crate::error::{Errno, Step};
 use crate::landlock;
 use crate::native::exec::Image;
-use crate::native::{identity, mounts};
+use crate::native::{identity, mounts, standard};
 use crate::status::{At, Failure, Record};
 use crate::sys::{self, Fork, Origin};
 
@@ -114,6 +114,14 @@ impl Init<'_> {
         let _ = rustix::io::write(&self.status, &record.encode());
     }
 
+    fn send_input_offset(&self) {
+        // An input of our own making is nobody else's.
+        let shared = self.stdin.is_none();
+        if let Some(offset) = standard::input_offset().filter(|_| shared) {
+            self.send(Record::InputOffset(offset));
+        }
+    }
+
     /// Reaps every process until the command ends, then ends everything.
     fn reap_until(&self, command: i32) -> ! {
         self.close_all_but_status();
@@ -121,10 +129,12 @@ impl Init<'_> {
             while let Ok(status) = waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
                 match status {
                     WaitStatus::Exited(pid, code) if pid.as_raw() == command => {
+                        self.send_input_offset();
                         self.send(Record::Exited(code as u8));
                         sys::exit_now(0)
                     }
                     WaitStatus::Signaled(pid, signal, _) if pid.as_raw() == command => {
+                        self.send_input_offset();
                         self.send(Record::Signaled(signal as i32));
                         sys::exit_now(0)
                     }

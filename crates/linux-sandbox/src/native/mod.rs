@@ -6,6 +6,7 @@ mod identity;
 mod init;
 mod mounts;
 mod process;
+mod standard;
 mod supervisor;
 
 pub(crate) use supervisor::run;

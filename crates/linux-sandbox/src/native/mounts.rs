@@ -17,6 +17,7 @@ use sandbox_policy::{AbsolutePath, Plan};
 use crate::error::{Errno, Step};
 use crate::landlock::Rights;
 use crate::native::devices::mount_private_dev;
+use crate::native::standard;
 use crate::report::ProcView;
 use crate::resolve::id_of;
 use crate::status::{At, Failure};
@@ -78,6 +79,7 @@ impl Mounter<'_> {
                 set_view(READ_ONLY | NO_SUID, 0).at(Step::ReadOnlyView)
             }
             MountOp::View(ViewMode::Writable) => set_view(NO_SUID, 0).at(Step::ReadOnlyView),
+            MountOp::SecureStandardDescriptors => standard::secure(self.plan.network),
             MountOp::PrivateTmp(path) => mount_private_tmp(path).at(Step::PrivateTmp),
             MountOp::PrivateDev => {
                 self.devices = mount_private_dev().at(Step::PrivateDev)?;

@@ -18,6 +18,7 @@ use crate::facts::shown_path;
 use crate::native::exec::Image;
 use crate::native::init::Init;
 use crate::native::process::Process;
+use crate::native::standard;
 use crate::report::{Enforcement, LandlockStatus, Outcome, ProcView, RunReport};
 use crate::seccomp;
 use crate::status::{Failure, MAX_BYTES, Record};
@@ -165,6 +166,7 @@ fn conclude(plan: &Plan, records: &[Record], end: WaitStatus) -> Result<RunRepor
             Record::Enforced { landlock, proc } => in_force = Some((landlock, proc)),
             // The command's process ends with a code of its own, said later.
             Record::ExecFailed(errno) => outcome = outcome.or(Some(exec_outcome(errno))),
+            Record::InputOffset(offset) => standard::set_input_offset(offset),
             Record::Exited(code) => outcome = outcome.or(Some(Outcome::Exited(code))),
             Record::Signaled(signal) => outcome = outcome.or(Some(Outcome::Signaled(signal))),
         }

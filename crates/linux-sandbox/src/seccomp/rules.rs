@@ -41,6 +41,7 @@ const NETLINK: u32 = libc::AF_NETLINK as u32;
 /// The part of a socket type that is not a flag.
 const SOCKET_TYPE: u32 = 0xf;
 const DATAGRAM: u32 = libc::SOCK_DGRAM as u32;
+const RAW: u32 = libc::SOCK_RAW as u32;
 /// Not in every libc: `open_tree` that also changes attributes, Linux 6.15.
 const SYS_OPEN_TREE_ATTR: c_long = 467;
 
@@ -150,6 +151,8 @@ const NO_NETWORK: &[Rule] = &[
         libc::SYS_socketpair,
         &[Test::Masked(1, SOCKET_TYPE, DATAGRAM)],
     ),
+    // The kernel makes a datagram socket of this one (unix(7)).
+    when(libc::SYS_socketpair, &[Test::Masked(1, SOCKET_TYPE, RAW)]),
 ];
 
 /// Returns the rules that depend on the network.

@@ -145,10 +145,12 @@ pub fn plan(policy: &Policy, facts: &HostFacts, purpose: Purpose) -> Result<Plan
     if let LandlockFacts::Missing { errno } = facts.landlock {
         return Err(PlanError::LandlockMissing { errno });
     }
-    let identity = identity(facts.caller, facts.user_namespaces, purpose)?;
     let resolved = roots::resolved(facts)?;
+    let owners = Owners::of(&resolved);
+    let identity = identity(facts.caller, facts.user_namespaces, purpose, owners)?;
     let carved = protect::carve_outs(&resolved, purpose)?;
     let kept = roots::uncovered(&resolved, &carved.protected);
+    let carved = carved.without_mounted(&kept);
     let layout = mount::Layout::new(policy, facts, purpose, &kept);
     let requirements = requirements(policy.network(), &identity);
     let spellings = resolved
@@ -167,19 +169,42 @@ pub fn plan(policy: &Policy, facts: &HostFacts, purpose: Purpose) -> Result<Plan
     })
 }
 
+/// Whose the roots are, seen from user id 0.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owners {
+    /// Its own.
+    Root,
+    /// Some root belongs to another user.
+    Others,
+}
+
+impl Owners {
+    fn of(roots: &[roots::Root<'_>]) -> Self {
+        match roots.iter().any(|root| root.facts.owner_uid != 0) {
+            true => Self::Others,
+            false => Self::Root,
+        }
+    }
+}
+
 /// Decides who the program is.
 fn identity(
     caller: CallerFacts,
     user_namespaces: UserNamespaceFacts,
     purpose: Purpose,
+    owners: Owners,
 ) -> Result<Identity, PlanError> {
     if caller.euid == 0 {
         if caller.capabilities & (1 << CAP_SYS_ADMIN) == 0 {
             return Err(PlanError::RootWithoutSysAdmin);
         }
-        let kept = match purpose {
-            Purpose::Command => Vec::new(),
-            Purpose::Patch => vec![
+        let kept = match (purpose, owners) {
+            (Purpose::Command, Owners::Root) => Vec::new(),
+            // Root works in other people's directories, as in many containers.
+            (Purpose::Command, Owners::Others) => {
+                vec![Capability::DacOverride, Capability::Fowner]
+            }
+            (Purpose::Patch, _) => vec![
                 Capability::Chown,
                 Capability::DacOverride,
                 Capability::Fowner,

@@ -52,6 +52,9 @@ pub enum MountOp {
     CloneRoot(RootIndex),
     /// Changes the whole tree at once.
     View(ViewMode),
+    /// Opens what was handed over for reading again in the view, and refuses
+    /// sockets that could be pointed elsewhere.
+    SecureStandardDescriptors,
     /// Puts an empty writable directory, mode 1777, at a path.
     PrivateTmp(AbsolutePath),
     /// Puts a `/dev` with a few harmless nodes in place.
@@ -105,6 +108,10 @@ impl Layout {
         let mut first = vec![MountOp::MakePrivate];
         first.extend(indices().map(|index| MountOp::CloneRoot(RootIndex(index))));
         first.push(MountOp::View(self.view));
+        // What a private tree will hide can still be named now.
+        if self.view == ViewMode::ReadOnly {
+            first.push(MountOp::SecureStandardDescriptors);
+        }
 
         let mut placed = vec![MountOp::FreshProc];
         placed.extend(self.tmp.clone().map(MountOp::PrivateTmp));
@@ -122,6 +129,10 @@ impl Layout {
         }));
         order::sort(&mut placed, |operation| operation.place(kept));
         first.append(&mut placed);
+        // In a writable view only the carve-outs make the difference.
+        if self.view == ViewMode::Writable {
+            first.push(MountOp::SecureStandardDescriptors);
+        }
         first
     }
 
@@ -161,9 +172,10 @@ impl MountOp {
     /// Returns the path and access that decide the order.
     fn place(&self, kept: &[Kept]) -> (AbsolutePath, Access) {
         match self {
-            Self::MakePrivate | Self::CloneRoot(_) | Self::View(_) => {
-                (AbsolutePath::filesystem_root(), Access::Read)
-            }
+            Self::MakePrivate
+            | Self::CloneRoot(_)
+            | Self::View(_)
+            | Self::SecureStandardDescriptors => (AbsolutePath::filesystem_root(), Access::Read),
             Self::PrivateTmp(path) => (path.clone(), Access::Read),
             Self::PrivateDev => (AbsolutePath::of_kernel("/dev"), Access::Read),
             Self::FreshProc => (AbsolutePath::of_kernel("/proc"), Access::Read),

@@ -12,7 +12,7 @@ use crate::facts::{FileId, LinkTarget, ProtectedState, TargetEnd};
 use crate::path::AbsolutePath;
 use crate::plan::NotCovered;
 use crate::plan::error::PlanError;
-use crate::plan::roots::Root;
+use crate::plan::roots::{Kept, Root};
 use crate::policy::{Protection, Purpose};
 
 /// The carve-outs of all roots.
@@ -62,6 +62,15 @@ pub(crate) fn carve_outs(roots: &[Root<'_>], purpose: Purpose) -> Result<CarveOu
         }
     }
     Ok(collector.finish())
+}
+
+impl CarveOuts {
+    /// Leaves out the directories that a mount of their own keeps in place.
+    pub(crate) fn without_mounted(mut self, kept: &[Kept]) -> Self {
+        let is_mounted = |path: &AbsolutePath| kept.iter().any(|root| root.pinned.real == *path);
+        self.ancestors.retain(|path| !is_mounted(path));
+        self
+    }
 }
 
 impl Collector<'_> {
@@ -147,10 +156,8 @@ impl Collector<'_> {
             let Some(root) = self.root_above(path) else {
                 continue;
             };
-            ancestors.extend(path.between(root).into_iter().filter(|ancestor| {
-                !self.protected.contains_key(ancestor)
-                    && !self.roots.iter().any(|root| root.facts.real == *ancestor)
-            }));
+            let between = path.between(root).into_iter();
+            ancestors.extend(between.filter(|it| !self.protected.contains_key(it)));
         }
         ancestors.sort();
         ancestors.dedup();
