@@ -175,6 +175,22 @@ pub(crate) fn drop_bounding(capability: u32) -> Result<(), Errno> {
     prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(capability))
 }
 
+/// Makes a permitted and inheritable capability survive `execve`.
+pub(crate) fn raise_ambient(capability: u32) -> Result<(), Errno> {
+    // SAFETY: numbers only; the kernel wants the unused ones to be zero.
+    let result = unsafe {
+        let number = libc::c_ulong::from(capability);
+        libc::prctl(
+            libc::PR_CAP_AMBIENT,
+            libc::PR_CAP_AMBIENT_RAISE,
+            number,
+            0,
+            0,
+        )
+    };
+    check(result.into()).map(drop)
+}
+
 /// Sets and locks bits of the securebits.
 pub(crate) fn set_securebits(bits: i32) -> Result<(), Errno> {
     prctl(libc::PR_SET_SECUREBITS, bits as libc::c_ulong)
@@ -211,8 +227,7 @@ pub(crate) fn capabilities() -> Result<Capabilities, Errno> {
     Ok(Capabilities { effective })
 }
 
-/// `capset` of this process: permitted and effective become `kept`, nothing is
-/// inheritable.
+/// `capset` of this process: permitted, effective and inheritable become `kept`.
 pub(crate) fn keep_capabilities(kept: u64) -> Result<(), Errno> {
     let mut header = CapHeader {
         version: CAPABILITY_VERSION,
@@ -221,7 +236,7 @@ pub(crate) fn keep_capabilities(kept: u64) -> Result<(), Errno> {
     let word = |bits: u64| CapData {
         effective: bits as u32,
         permitted: bits as u32,
-        inheritable: 0,
+        inheritable: bits as u32,
     };
     let data = [word(kept), word(kept >> 32)];
     // SAFETY: version 3 reads one header and two data words; both live across

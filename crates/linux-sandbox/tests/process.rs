@@ -73,7 +73,7 @@ fn the_patch_stage_of_root_keeps_four_capabilities() {
         }
         let words = ["--patch", "--", "grep", "^Cap", "/proc/self/status"];
         let shown = text(&place.command(&words).output().unwrap().stdout);
-        for set in ["CapPrm:", "CapEff:", "CapBnd:"] {
+        for set in ["CapPrm:", "CapEff:", "CapInh:", "CapAmb:"] {
             assert!(
                 shown.contains(&format!("{set}\t000000000000001b")),
                 "{shown}"

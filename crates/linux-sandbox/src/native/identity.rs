@@ -2,14 +2,18 @@
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use sandbox_policy::plan::Identity;
+use sandbox_policy::{Plan, Purpose};
 
 use crate::error::{Errno, Step};
 use crate::status::{At, Failure};
 use crate::sys;
 
 /// The securebits that make user id 0 an ordinary user for `execve`, and their
-/// locks: no root, no keeping of capabilities, no ambient ones.
-const LOCKED_SECUREBITS: i32 = 0b11 | 0b11 << 2 | 0b10 << 4 | 0b11 << 6;
+/// locks: no root, no keeping of capabilities.
+const LOCKED_SECUREBITS: i32 = 0b11 | 0b11 << 2 | 0b10 << 4;
+
+/// No ambient capabilities, locked.
+const NO_AMBIENT: i32 = 0b11 << 6;
 
 /// Maps the caller's ids onto themselves, and nothing else.
 pub(crate) fn map_ids(identity: &Identity) -> Result<(), Failure> {
@@ -30,23 +34,33 @@ fn write_file(path: &std::ffi::CStr, text: &str) -> Result<(), Errno> {
 
 /// Drops every capability that is not kept, and the ways to get one back.
 ///
-/// Kept capabilities survive the coming `execve` because user id 0 gains what
-/// the bounding set holds, cut down by `no_new_privs` to what it has.
-pub(crate) fn drop_capabilities(identity: &Identity) -> Result<(), Failure> {
-    let kept = match identity {
+/// Kept capabilities survive the coming `execve` as ambient ones
+/// (capabilities(7)): user id 0 itself counts for nothing any more. With
+/// `no_new_privs` nothing else could bring a capability, so the bounding set
+/// is limited for commands only, which may look at it.
+pub(crate) fn drop_capabilities(plan: &Plan) -> Result<(), Failure> {
+    let kept = match &plan.identity {
         Identity::UserNamespace { .. } => &[][..],
         Identity::Privileged { kept } => kept,
     };
     let mask = kept
         .iter()
         .fold(0u64, |mask, capability| mask | 1 << capability.number());
-    if matches!(identity, Identity::Privileged { .. }) {
+    let is_privileged = matches!(plan.identity, Identity::Privileged { .. });
+    if is_privileged && plan.purpose == Purpose::Command {
         limit_bounding_set(mask)?;
     }
-    if mask == 0 {
-        sys::set_securebits(LOCKED_SECUREBITS).at(Step::DropCapabilities)?;
+    let securebits = if mask == 0 {
+        LOCKED_SECUREBITS | NO_AMBIENT
+    } else {
+        LOCKED_SECUREBITS
+    };
+    sys::set_securebits(securebits).at(Step::DropCapabilities)?;
+    sys::keep_capabilities(mask).at(Step::DropCapabilities)?;
+    for capability in kept {
+        sys::raise_ambient(capability.number()).at(Step::DropCapabilities)?;
     }
-    sys::keep_capabilities(mask).at(Step::DropCapabilities)
+    Ok(())
 }
 
 /// Removes one capability after the other until the kernel knows no more.

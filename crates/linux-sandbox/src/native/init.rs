@@ -57,7 +57,7 @@ impl Init<'_> {
         nix::unistd::chdir(self.cwd).at(Step::ChangeDirectory)?;
         sys::close_range(3, u32::MAX, CLOSE_ON_EXEC).at(Step::CloseDescriptors)?;
         sys::forbid_inspection().at(Step::DropCapabilities)?;
-        identity::drop_capabilities(&self.plan.identity)?;
+        identity::drop_capabilities(self.plan)?;
         let status = landlock::restrict(&mounted.places).at(Step::Landlock)?;
         mounted
             .places
