@@ -102,14 +102,18 @@ impl Step {
         }
     }
 
-    /// Drops what was kept for the undo: the old inode's temporary name.
+    /// Drops what was kept for the undo: the old inode's temporary name, which
+    /// an error names.
     pub fn finish(self) -> Result<(), Error> {
         let (Change::Replaced { aside, .. } | Change::Removed { aside, .. }) = &self.change else {
             return Ok(());
         };
         match sys::unlink_at(aside.dir.as_fd(), &aside.name) {
             Err(error) if sys::is(&error, libc::ENOENT) => Ok(()),
-            result => result.during(Operation::Finish, self.at.path()),
+            result => {
+                let left = self.at.path().with_file_name(&aside.name);
+                result.during(Operation::Finish, &left)
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Makes the effects of a plan: stages all, swaps names, and takes everything
 //! back when one of them cannot be made.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use safe_fs::{ErrorKind, Location, Roots, Staged, Step};
 
@@ -43,7 +43,7 @@ pub fn commit(
         options,
         steps: Vec::new(),
         notes: Vec::new(),
-        vacated: HashSet::new(),
+        vacated: BTreeSet::new(),
     };
     match transaction.run(&plan.effects) {
         Ok(()) => Ok(transaction.finish(plan.report.clone())),
@@ -67,7 +67,7 @@ struct Transaction<'a> {
     steps: Vec<Step>,
     notes: Vec<Note>,
     /// Places whose old entry has been renamed or removed by an earlier effect.
-    vacated: HashSet<SlotId>,
+    vacated: BTreeSet<SlotId>,
 }
 
 impl Transaction<'_> {

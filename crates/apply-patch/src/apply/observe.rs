@@ -1,6 +1,6 @@
 //! Looks at every path that a patch names, once, and reads what must be read.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use safe_fs::{Entry, ErrorKind, Location, Pinned, Roots};
@@ -131,8 +131,8 @@ impl Observer<'_> {
     }
 
     /// Counts how many times the patch names each place.
-    fn named(&self, patch: &Patch<'_>) -> HashMap<SlotId, usize> {
-        let mut named = HashMap::new();
+    fn named(&self, patch: &Patch<'_>) -> BTreeMap<SlotId, usize> {
+        let mut named = BTreeMap::new();
         for operation in &patch.operations {
             for path in [Some(operation.path), target(operation)] {
                 if let Some(slot) = path.and_then(|path| self.slot(path)) {
@@ -147,7 +147,7 @@ impl Observer<'_> {
     ///
     /// The source of a rename is read only when its new name is taken, or when
     /// another operation works on that name too: large files just move.
-    fn read(&mut self, operation: &Operation<'_>, named: &HashMap<SlotId, usize>) {
+    fn read(&mut self, operation: &Operation<'_>, named: &BTreeMap<SlotId, usize>) {
         let Body::Update { chunks, .. } = &operation.body else {
             return;
         };

@@ -3,7 +3,7 @@
 //! Renames come first, since they free the names that writes may fill; then
 //! writes, then removals. Within a kind the patch's own order is kept.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::operation::Origins;
@@ -92,7 +92,7 @@ struct Net<'a> {
     renames: Vec<Effect>,
     writes: Vec<Effect>,
     removes: Vec<Effect>,
-    renamed: HashSet<SlotId>,
+    renamed: BTreeSet<SlotId>,
 }
 
 impl<'a> Net<'a> {
@@ -103,7 +103,7 @@ impl<'a> Net<'a> {
             renames: Vec::new(),
             writes: Vec::new(),
             removes: Vec::new(),
-            renamed: HashSet::new(),
+            renamed: BTreeSet::new(),
         }
     }
 

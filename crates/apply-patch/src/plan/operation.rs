@@ -1,6 +1,6 @@
 //! One operation on the overlay: the rules of each section of a patch.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ use crate::syntax::ast::{Body, Chunk, Operation, Patch};
 pub(super) const ENOENT: i32 = 2;
 
 /// Which operation last touched each place.
-pub type Origins = HashMap<SlotId, usize>;
+pub type Origins = BTreeMap<SlotId, usize>;
 
 /// The operations of one patch, applied to the overlay one after another.
 pub struct Planner<'p, 's> {
@@ -28,7 +28,7 @@ pub struct Planner<'p, 's> {
     pub(super) report: Report,
     origins: Origins,
     /// What later moves take along although an earlier move has put something in its place.
-    pub(super) held: HashMap<usize, Now>,
+    pub(super) held: BTreeMap<usize, Now>,
     /// Links that operations took away: nothing may pass through them any more.
     pub(super) removed_links: Vec<(PathBuf, usize)>,
 }
@@ -42,7 +42,7 @@ impl<'p, 's> Planner<'p, 's> {
             overlay: Overlay::new(snapshot),
             report: Report::default(),
             origins: Origins::new(),
-            held: HashMap::new(),
+            held: BTreeMap::new(),
             removed_links: Vec::new(),
         }
     }

@@ -4,7 +4,7 @@
 //! written. A value here is either what the snapshot saw or what the patch
 //! has made of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::rc::Rc;
 
@@ -52,12 +52,12 @@ pub enum Now {
 /// The snapshot with the results of the operations so far.
 pub struct Overlay<'s> {
     snapshot: &'s Snapshot,
-    now: HashMap<SlotId, Now>,
-    made_directories: HashSet<PlaceKey>,
+    now: BTreeMap<SlotId, Now>,
+    made_directories: BTreeSet<PlaceKey>,
     /// The operation lines that wrote a place as the target of a move or an add.
-    written_by: HashMap<SlotId, usize>,
+    written_by: BTreeMap<SlotId, usize>,
     /// The operation lines that took the first entry of a place away.
-    taken_by: HashMap<SlotId, usize>,
+    taken_by: BTreeMap<SlotId, usize>,
 }
 
 impl<'s> Overlay<'s> {
@@ -65,10 +65,10 @@ impl<'s> Overlay<'s> {
     pub fn new(snapshot: &'s Snapshot) -> Self {
         Self {
             snapshot,
-            now: HashMap::new(),
-            made_directories: HashSet::new(),
-            written_by: HashMap::new(),
-            taken_by: HashMap::new(),
+            now: BTreeMap::new(),
+            made_directories: BTreeSet::new(),
+            written_by: BTreeMap::new(),
+            taken_by: BTreeMap::new(),
         }
     }
 

@@ -4,7 +4,7 @@
 //! carries what it saw, and the plan is a function of it. Two paths that lead
 //! to one place share one slot, however they are spelled.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -82,8 +82,8 @@ pub struct ResolvedPath {
 #[derive(Debug, Default)]
 pub struct Snapshot {
     slots: Vec<Slot>,
-    by_key: HashMap<PlaceKey, SlotId>,
-    paths: HashMap<String, ResolvedPath>,
+    by_key: BTreeMap<PlaceKey, SlotId>,
+    paths: BTreeMap<String, ResolvedPath>,
 }
 
 impl Snapshot {
