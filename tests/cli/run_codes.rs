@@ -67,9 +67,6 @@ fn not_executable_is_126() {
 #[test]
 fn output_and_input_pass_through() {
     let place = Place::new(Identity::Caller);
-    for name in [".git", ".codex", ".agents"] {
-        fs::create_dir(place.ws().join(name)).unwrap();
-    }
     let mut command = place.command(place.exe());
     command.args(["run", "--", "sh", "-c", "cat; echo error >&2"]);
     let outcome = limited::run(command, b"text\n", LIMIT);
@@ -93,7 +90,9 @@ fn an_unknown_option_is_never_taken_for_a_command() {
 fn protected_names_that_are_missing_are_reported() {
     let place = Place::new(Identity::Caller);
     fs::create_dir(place.ws().join(".git")).unwrap();
-    let outcome = run(&place, &["true"]);
+    let mut command = place.command(place.exe());
+    command.args(["run", "--verbose", "--", "true"]);
+    let outcome = limited::run(command, b"", LIMIT);
     assert_eq!(outcome.ended, Ended::Code(0), "{outcome}");
     let said = String::from_utf8(outcome.stderr.clone()).unwrap();
     assert!(said.starts_with("note: not protected"), "{outcome}");

@@ -1,6 +1,7 @@
 //! `sandpatch run`: one command in a sandbox.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 
 use linux_sandbox::{Command, Environment, Outcome, Program, Stdin};
 use sandbox_policy::environment::with_usable_tmp;
@@ -39,7 +40,10 @@ pub fn command(arguments: Run) -> Exit {
         Ok(planned) => planned,
         Err(exit) => return exit,
     };
-    render::not_covered(&planned.plan);
+    // To a program standard error is the command's alone.
+    if arguments.verbose || std::io::stderr().is_terminal() {
+        render::not_covered(&planned.plan);
+    }
     let Some(name) = arguments.command.first().cloned() else {
         return Exit::Usage;
     };

@@ -66,6 +66,10 @@ pub struct Run {
     #[arg(long, value_enum, default_value_t = TmpMode::Private, value_name = "MODE")]
     pub tmp: TmpMode,
 
+    /// Reports what is not covered also where standard error is no terminal
+    #[arg(short, long)]
+    pub verbose: bool,
+
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
