@@ -99,3 +99,17 @@ fn add_a_repository_that_is_not_there_yet() {
     }
     .is_refused();
 }
+
+#[test]
+fn what_a_git_file_leads_to_is_guarded() {
+    Escape {
+        setup: &|place| {
+            place.write("ws/real/config", "original\n");
+            place.write("ws/.git", "gitdir: real\n");
+        },
+        bad: &update("real/config"),
+        path: "real/config",
+        good: &add("really"),
+    }
+    .is_refused();
+}

@@ -96,6 +96,13 @@ pub enum Cause {
         /// The number of names.
         names: u64,
     },
+    /// A link would take the place of the file that it leads to.
+    OntoOwnTarget,
+    /// Something of the file would be lost with its new content.
+    WouldLose {
+        /// What.
+        what: String,
+    },
     /// Something else changed the file while the patch was being applied.
     Changed,
 }
@@ -148,6 +155,10 @@ impl fmt::Display for Cause {
                 )
             }
             Self::HardLinked { names } => write!(f, "it has {names} names (hard links)"),
+            Self::OntoOwnTarget => {
+                f.write_str("the link that is to be moved there leads to this very file")
+            }
+            Self::WouldLose { what } => write!(f, "its {what} would be lost"),
             Self::Changed => f.write_str("something else keeps changing it"),
         }
     }

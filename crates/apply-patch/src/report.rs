@@ -92,6 +92,13 @@ pub enum Note {
         /// Where the chunk landed.
         landing: Landing,
     },
+    /// The new file could not be given everything that the old one had.
+    AttributesLost {
+        /// The path as the patch spells it.
+        path: String,
+        /// What it lacks.
+        what: Vec<String>,
+    },
     /// A temporary name could not be removed.
     LeftBehind {
         /// Where it is.

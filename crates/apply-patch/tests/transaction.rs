@@ -330,3 +330,67 @@ fn a_name_outside_keeps_the_old_bytes_and_is_reported() {
         assert_eq!(report.notes, [broken]);
     });
 }
+
+#[test]
+fn a_link_never_takes_the_place_of_what_it_leads_to() {
+    for options in [Options::safe(), Options::codex()] {
+        each(|ws| {
+            ws.write("a", "precious\n");
+            symlink("a", ws.ws.join("l")).unwrap();
+            let kinds = ws.fails(&rename("l", "a"), options);
+            assert!(matches!(
+                kinds[..],
+                [FailureKind::Write(Cause::OntoOwnTarget)]
+            ));
+        });
+    }
+    each(|ws| {
+        ws.write("a", "1\n");
+        symlink("a", ws.ws.join("l")).unwrap();
+        let report = ws
+            .apply(&relocate("l", "a", "1", "2"), Options::codex())
+            .unwrap();
+        ws.holds(&[("a", "2\n")]);
+        assert_eq!(report.notes, []);
+    });
+}
+
+#[test]
+fn names_that_the_patch_itself_changes_follow_nobody() {
+    each(|ws| {
+        ws.write("a", "1\n");
+        fs::hard_link(ws.ws.join("a"), ws.ws.join("h")).unwrap();
+        fs::hard_link(ws.ws.join("a"), ws.ws.join("k")).unwrap();
+        ws.applies(&[delete("a"), update("h", "1", "2")].join("\n"));
+        ws.holds(&[("h", "2\n"), ("k", "2\n")]);
+        let report = ws.applies(&[update("h", "2", "3"), rename("k", "z")].join("\n"));
+        ws.holds(&[("h", "3\n"), ("z", "3\n")]);
+        assert!(report.changes.len() == 2, "{report:?}");
+    });
+    each(|ws| {
+        ws.write("a", "1\n");
+        fs::hard_link(ws.ws.join("a"), ws.ws.join("h")).unwrap();
+        let report = ws.applies(&relocate("a", "x", "1", "2"));
+        ws.holds(&[("h", "1\n"), ("x", "2\n")]);
+        let broken = Note::LinksBroken {
+            path: "x".into(),
+            others: 1,
+        };
+        assert_eq!(report.notes, [broken]);
+    });
+}
+
+#[test]
+fn a_chain_of_links_is_noted_by_its_end() {
+    each(|ws| {
+        ws.write("a", "1\n");
+        symlink("a", ws.ws.join("one")).unwrap();
+        symlink("one", ws.ws.join("two")).unwrap();
+        let report = ws.applies(&update("two", "1", "2"));
+        let note = Note::ThroughLink {
+            path: "two".into(),
+            target: ws.ws.join("a"),
+        };
+        assert_eq!(report.notes, [note]);
+    });
+}

@@ -71,6 +71,17 @@ impl Guards {
             targets,
         })
     }
+    /// Guards a directory wherever it is, in the name of the first guard of that name.
+    pub(crate) fn add_directory(&mut self, directory: OwnedFd, name: &OsStr) -> io::Result<()> {
+        let id = FileId::of(&sys::stat_fd(directory.as_fd())?);
+        let named = |guard: &Guard| guard.name == name;
+        if let Some(guard) = self.guards.iter().position(named) {
+            let _held = directory;
+            self.targets.push(Target { _held, id, guard });
+        }
+        Ok(())
+    }
+
     /// Returns the guards that hold for names in a directory at this level.
     fn at(&self, level: Level) -> impl Iterator<Item = &Guard> {
         self.guards

@@ -1,7 +1,7 @@
 //! The directories beneath which changes are allowed: opened once, pinned,
 //! and the only way from a path to a [`Location`].
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -80,6 +80,18 @@ impl Roots {
             resolver,
             pool: Pool::default(),
         })
+    }
+
+    /// Guards a directory, wherever it is, as what a guarded name stands for.
+    ///
+    /// A directory that is not there needs no guard.
+    pub fn guard_directory(&mut self, directory: &Path, name: &OsStr) -> Result<(), Error> {
+        match sys::open(directory, OFlag::O_PATH | OFlag::O_DIRECTORY) {
+            Ok(held) => self.guards.add_directory(held, name),
+            Err(error) if sys::is(&error, libc::ENOENT) || sys::is(&error, libc::ENOTDIR) => Ok(()),
+            Err(error) => Err(error),
+        }
+        .during(Operation::Open, directory)
     }
 
     /// Returns the path of the directory that relative paths start from, for messages.

@@ -114,6 +114,11 @@ fn hint(kind: &FailureKind) -> Option<&'static str> {
         }
         Cause::StillNeeded { .. } => Some("put that operation before this one"),
         Cause::TargetTwice { .. } => Some("give each file its own destination"),
+        Cause::OntoOwnTarget => Some("delete the link, or move the file itself"),
+        Cause::WouldLose { .. } => {
+            Some("only root without a sandbox (--backend none) could keep it")
+        }
+        Cause::HardLinked { .. } => Some("pass --linked-files follow or break"),
         Cause::TrailingSlash => Some("leave out the slash at the end of the path"),
         Cause::Changed => Some("try again when nothing else writes there"),
         _ => None,
@@ -182,6 +187,9 @@ fn sentence(note: &Note) -> String {
         ),
         Note::InPlace { path } => {
             format!("note: {path} was written in place, since a new file cannot take its place")
+        }
+        Note::AttributesLost { path, what } => {
+            format!("warning: {path} could not keep its {}", what.join(", "))
         }
         Note::LeftBehind { path } => {
             format!(

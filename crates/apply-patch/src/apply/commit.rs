@@ -2,11 +2,12 @@
 //! back when one of them cannot be made.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 
-use safe_fs::{ErrorKind, Location, Roots, Staged, Step};
+use safe_fs::{Entry, ErrorKind, Location, LostAttribute, Roots, Staged, Step};
 
 use super::ApplyError;
-use super::observe::{Observed, cause_of};
+use super::observe::{Observed, cause_of, place_key};
 use crate::failure::{Cause, Failure, FailureKind};
 use crate::options::{LinkedFiles, Options};
 use crate::plan::snapshot::{SlotId, SlotState};
@@ -43,6 +44,7 @@ pub fn commit(
         options,
         steps: Vec::new(),
         notes: Vec::new(),
+        touched: plan.effects.iter().flat_map(Effect::places).collect(),
         vacated: BTreeSet::new(),
     };
     match transaction.run(&plan.effects) {
@@ -66,6 +68,8 @@ struct Transaction<'a> {
     options: &'a Options,
     steps: Vec<Step>,
     notes: Vec<Note>,
+    /// Every place that some effect is about.
+    touched: BTreeSet<SlotId>,
     /// Places whose old entry has been renamed or removed by an earlier effect.
     vacated: BTreeSet<SlotId>,
 }
@@ -114,6 +118,11 @@ impl Transaction<'_> {
         };
         let keeps_its_own = *attributes == Attributes::Like(*slot);
         match safe_fs::stage(directory, content, like) {
+            // Writing in place would lose it as well (capabilities(7)).
+            Ok(staged) if loses_capabilities(&staged) => {
+                let what = "file capabilities".to_owned();
+                Err(self.failed(effect, Cause::WouldLose { what }))
+            }
             Ok(staged) if keeps_its_own && !staged.lost().is_empty() => Ok(Ready::InPlace),
             Ok(staged) => Ok(Ready::Swap(staged)),
             Err(error) if keeps_its_own && is_denied(&error) => Ok(Ready::InPlace),
@@ -135,6 +144,7 @@ impl Transaction<'_> {
             Ready::Swap(staged) => staged,
             Ready::InPlace => return self.rewrite(effect, *slot, content),
         };
+        self.note_lost(effect, &staged);
         let at = self.with_parents(effect, *slot)?;
         let old = self
             .observed
@@ -183,9 +193,11 @@ impl Transaction<'_> {
             }
             LinkedFiles::Break | LinkedFiles::Refuse => Vec::new(),
         };
-        let own = self.observed.location(slot).key();
-        found.retain(|other| other.key() != own);
-        let left = file.links.saturating_sub(1 + found.len() as u64);
+        // Names that the patch itself writes, moves or removes follow nobody.
+        let before = found.len();
+        found.retain(|other| !self.is_touched(other));
+        let own = before - found.len();
+        let left = file.links.saturating_sub((own.max(1) + found.len()) as u64);
         if !found.is_empty() {
             self.notes.push(Note::LinksFollowed {
                 path: path.clone(),
@@ -198,6 +210,19 @@ impl Transaction<'_> {
         Ok(found)
     }
 
+    fn note_lost(&mut self, effect: &Effect, staged: &Staged) {
+        let what: Vec<String> = staged.lost().iter().map(lost_name).collect();
+        if !what.is_empty() {
+            let path = self.patch.operations[effect.operation()].path.to_owned();
+            self.notes.push(Note::AttributesLost { path, what });
+        }
+    }
+
+    fn is_touched(&self, at: &Location) -> bool {
+        let slot = self.observed.snapshot().find(&place_key(at));
+        slot.is_some_and(|slot| self.touched.contains(&slot))
+    }
+
     /// Writes into the file that is there, where a new inode cannot take its
     /// place: a mount point, or a directory without write permission.
     fn rewrite(&mut self, effect: &Effect, slot: SlotId, content: &[u8]) -> Result<(), Failure> {
@@ -207,7 +232,13 @@ impl Transaction<'_> {
         let step = safe_fs::rewrite(self.observed.location(slot), old, content);
         self.record(effect, step)?;
         let path = self.patch.operations[effect.operation()].path.to_owned();
-        self.notes.push(Note::InPlace { path });
+        self.notes.push(Note::InPlace { path: path.clone() });
+        // The kernel drops set-id bits when anybody but the owner writes (inode(7)).
+        let now = self.roots.entry(self.observed.location(slot));
+        if matches!(now, Ok(Entry::File(now)) if now.mode() != old.mode()) {
+            let what = vec!["set-id bits".to_owned()];
+            self.notes.push(Note::AttributesLost { path, what });
+        }
         Ok(())
     }
 
@@ -337,6 +368,22 @@ impl Transaction<'_> {
             None => Interrupted::Failed(ApplyError::Failed(vec![failure])),
         }
     }
+}
+
+fn lost_name(lost: &LostAttribute) -> String {
+    match lost {
+        LostAttribute::Owner => "owner".to_owned(),
+        LostAttribute::Group => "group".to_owned(),
+        LostAttribute::Mode => "mode".to_owned(),
+        LostAttribute::Xattr(name) => name.display().to_string(),
+        _ => "extended attributes".to_owned(),
+    }
+}
+
+fn loses_capabilities(staged: &Staged) -> bool {
+    let name = OsStr::new("security.capability");
+    let is_it = |lost: &LostAttribute| matches!(lost, LostAttribute::Xattr(xattr) if xattr == name);
+    staged.lost().iter().any(is_it)
 }
 
 fn is_denied(error: &safe_fs::Error) -> bool {

@@ -115,8 +115,15 @@ impl Observer<'_> {
                     link: location.path().to_path_buf(),
                     target,
                 };
-                let target = self.target(&location);
-                (SlotState::Link(LinkState { hop, target }), Some(pinned))
+                let (ends_at, target) = self.target(&location);
+                (
+                    SlotState::Link(LinkState {
+                        hop,
+                        ends_at,
+                        target,
+                    }),
+                    Some(pinned),
+                )
             }
         };
         let id = self.seen.snapshot.insert(Slot { key, state });
@@ -125,9 +132,11 @@ impl Observer<'_> {
         Ok(id)
     }
 
-    fn target(&mut self, link: &Location) -> Result<SlotId, Cause> {
-        let end = self.roots.follow(link).map_err(|error| cause_of(&error))?;
-        self.place(end)
+    fn target(&mut self, link: &Location) -> (PathBuf, Result<SlotId, Cause>) {
+        match self.roots.follow(link) {
+            Ok(end) => (end.path().to_path_buf(), self.place(end)),
+            Err(error) => (PathBuf::new(), Err(cause_of(&error))),
+        }
     }
 
     /// Counts how many times the patch names each place.
@@ -201,7 +210,8 @@ fn file_state(pinned: &Pinned) -> FileState {
     }
 }
 
-fn place_key(location: &Location) -> PlaceKey {
+/// Returns the identity of a place as the plan knows it.
+pub fn place_key(location: &Location) -> PlaceKey {
     let key = location.key();
     let mut names = key.missing;
     names.push(key.name);

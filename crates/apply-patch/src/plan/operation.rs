@@ -307,7 +307,7 @@ impl<'p, 's> Planner<'p, 's> {
 
     pub(super) fn link_target(&self, link: SlotId) -> PathBuf {
         match &self.overlay.snapshot().slot(link).state {
-            SlotState::Link(state) => PathBuf::from(&state.hop.target),
+            SlotState::Link(state) => state.ends_at.clone(),
             _ => PathBuf::new(),
         }
     }

@@ -45,11 +45,15 @@ impl Planner<'_, '_> {
             );
         }
         let moved = self.moved(index, op, &source, chunks)?;
+        if self.leads_to(&moved, target) {
+            return Err(write(Cause::OntoOwnTarget));
+        }
         self.check_links(target_path).map_err(&write)?;
         self.overlay.check_parents(target).map_err(&write)?;
-        self.make_way(index, target, to).map_err(&write)?;
+        self.make_way(index, target).map_err(&write)?;
+        self.note_replaced(target, to, &source);
         let moved = self.detached(op, target, moved)?;
-        self.note_move(to, &source, &moved);
+        self.note_move(target, to, &source, &moved);
         if !source.held {
             if matches!(source.now, Now::Link(_)) {
                 let path = self.path(op.path)?.absolute.clone();
@@ -138,7 +142,7 @@ impl Planner<'_, '_> {
     }
 
     /// Decides whether a move may take a place, and what becomes of what is there.
-    fn make_way(&mut self, index: usize, target: SlotId, to: MoveTo<'_>) -> Result<(), Cause> {
+    fn make_way(&mut self, index: usize, target: SlotId) -> Result<(), Cause> {
         let now = self.overlay.get(target);
         match &now {
             Now::Missing => return Ok(()),
@@ -159,12 +163,24 @@ impl Planner<'_, '_> {
         if self.options.on_existing == OnExisting::Refuse {
             return Err(Cause::Exists);
         }
-        if matches!(now, Now::Link(_)) {
-            self.report.notes.push(Note::LinkReplaced {
-                path: to.path.to_owned(),
-            });
-        }
         Ok(())
+    }
+
+    /// Tells whether a link leads to a place.
+    fn leads_to(&self, now: &Now, place: SlotId) -> bool {
+        match now {
+            Now::Link(link) => self.overlay.snapshot().edited(*link) == Ok(place),
+            _ => false,
+        }
+    }
+
+    /// Notes a link that a move replaces, unless it led to the moved file itself.
+    fn note_replaced(&mut self, target: SlotId, to: MoveTo<'_>, source: &Source) {
+        let now = self.overlay.get(target);
+        if matches!(now, Now::Link(_)) && !self.leads_to(&now, source.named) {
+            let path = to.path.to_owned();
+            self.report.notes.push(Note::LinkReplaced { path });
+        }
     }
 
     /// Finds the first later operation that works on the file at a place, and
@@ -185,13 +201,31 @@ impl Planner<'_, '_> {
             })
     }
 
-    fn note_move(&mut self, to: MoveTo<'_>, source: &Source, moved: &Now) {
-        if let (Now::Link(link), Now::File { .. }) = (&source.now, moved) {
-            let target = self.link_target(*link);
-            self.report.notes.push(Note::LinkBecameFile {
-                path: to.path.to_owned(),
-                target,
-            });
+    fn note_move(&mut self, target: SlotId, to: MoveTo<'_>, source: &Source, moved: &Now) {
+        let path = to.path.to_owned();
+        match (&source.now, moved) {
+            (Now::Link(link), Now::File { .. }) if !self.leads_to(&source.now, target) => {
+                let target = self.link_target(*link);
+                self.report
+                    .notes
+                    .push(Note::LinkBecameFile { path, target });
+            }
+            (
+                Now::File {
+                    content: Content::Original(slot),
+                    ..
+                },
+                Now::File {
+                    content: Content::New(_),
+                    ..
+                },
+            ) => {
+                let others = self.overlay.snapshot().links(*slot).saturating_sub(1);
+                if others > 0 {
+                    self.report.notes.push(Note::LinksBroken { path, others });
+                }
+            }
+            _ => {}
         }
     }
 }

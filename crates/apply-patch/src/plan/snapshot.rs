@@ -56,6 +56,8 @@ pub struct FileState {
 pub struct LinkState {
     /// Where the link is and what it says.
     pub hop: LinkHop,
+    /// The path that its chain ends at, for messages; empty when it may not be followed.
+    pub ends_at: PathBuf,
     /// The place its chain ends at, or why it may not be followed.
     pub target: Result<SlotId, Cause>,
 }
@@ -122,6 +124,14 @@ impl Snapshot {
     pub fn set_content(&mut self, id: SlotId, content: Result<Vec<u8>, Cause>) {
         if let SlotState::File(file) = &mut self.slots[id.0].state {
             file.content = Some(content);
+        }
+    }
+
+    /// Returns the number of hard links of the file at a place; 0 when it is no file.
+    pub fn links(&self, id: SlotId) -> u64 {
+        match &self.slot(id).state {
+            SlotState::File(file) => file.links,
+            _ => 0,
         }
     }
 

@@ -1,13 +1,18 @@
 //! The stage that applies a patch under the confinement it finds itself in.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use apply_patch::ApplyError;
 use apply_patch::syntax::parse;
 use clap::Parser;
+use rustix::fs::OFlags;
 use rustix::process::{Resource, Rlimit};
 use safe_fs::{Guard, GuardDepth, Resolver, Roots};
+use sandbox_policy::gitdir::{parse_commondir, parse_gitdir};
 
 use super::input::{self, InputError, Source};
 use crate::cli::{Codes, Dialect, HAND_OFF, HandOff, PatchSwitches};
@@ -94,7 +99,7 @@ fn run(text: &str, directory: &Path, job: &Job) -> Exit {
         Ok(parsed) => parsed,
         Err(error) => return render::parse_error(&error),
     };
-    let roots = match Roots::open(directory, &job.roots, &guards(), Resolver::detect()) {
+    let roots = match guarded_roots(directory, &job.roots) {
         Ok(roots) => roots,
         Err(error) => return render::error(&format!("Error: {error}")),
     };
@@ -114,6 +119,50 @@ fn raise_descriptor_limit() {
     };
     // A patch of ordinary size needs no more than there are.
     let _ = rustix::process::setrlimit(Resource::Nofile, raised);
+}
+
+/// Opens the roots, with what a patch may not touch below them.
+fn guarded_roots(directory: &Path, roots: &[PathBuf]) -> Result<Roots, safe_fs::Error> {
+    let mut opened = Roots::open(directory, roots, &guards(), Resolver::detect())?;
+    for root in roots {
+        for repository in git_directories(root) {
+            opened.guard_directory(&repository, OsStr::new(".git"))?;
+        }
+    }
+    Ok(opened)
+}
+
+/// Returns where a `.git` file leads (gitrepository-layout(5)): the repository
+/// of a worktree or submodule, and what it shares with others.
+fn git_directories(root: &Path) -> Vec<PathBuf> {
+    let Some(pointer) = small_file(&root.join(".git")) else {
+        return Vec::new();
+    };
+    let Some(target) = parse_gitdir(&pointer) else {
+        return Vec::new();
+    };
+    let repository = root.join(target);
+    let common = small_file(&repository.join("commondir")).and_then(|text| parse_commondir(&text));
+    let common = common.map(|path| repository.join(path));
+    std::iter::once(repository).chain(common).collect()
+}
+
+/// Reads a file of one line; anything else there is not waited for.
+fn small_file(path: &Path) -> Option<Vec<u8>> {
+    const LONGEST_BYTES: u64 = 8192;
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+        .ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut text = Vec::new();
+    file.take(LONGEST_BYTES).read_to_end(&mut text).ok()?;
+    Some(text)
 }
 
 /// The names that a patch may not touch: git's directory at every depth, the
