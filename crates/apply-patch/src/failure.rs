@@ -52,6 +52,11 @@ pub enum Cause {
         /// The errno value.
         code: i32,
     },
+    /// The path is a link, and nothing is where it leads.
+    Dangling {
+        /// The link.
+        hop: LinkHop,
+    },
     /// The path is a directory.
     Directory,
     /// The path is neither a regular file nor a directory nor a link.
@@ -121,6 +126,13 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Os { code } => write!(f, "{}", std::io::Error::from_raw_os_error(*code)),
+            Self::Dangling { hop } => write!(
+                f,
+                "{}: the symbolic link {} leads to {}, where nothing is",
+                std::io::Error::from_raw_os_error(NO_SUCH_FILE),
+                hop.link.display(),
+                hop.target.display()
+            ),
             Self::Directory => f.write_str("it is a directory"),
             Self::Special(kind) => write!(f, "it is {kind}, and only regular files are edited"),
             Self::Outside { via: None } => f.write_str("it lies outside the writable roots"),
@@ -183,6 +195,9 @@ pub enum FailureKind {
     /// The chunks do not fit the file.
     Edit(EditError),
 }
+
+/// `ENOENT`.
+const NO_SUCH_FILE: i32 = 2;
 
 /// Longest path that a message shows whole, in bytes; the kernel takes none that is longer
 /// (`PATH_MAX`, path_resolution(7)).

@@ -394,3 +394,15 @@ fn a_chain_of_links_is_noted_by_its_end() {
         assert_eq!(report.notes, [note]);
     });
 }
+
+#[test]
+fn an_update_through_a_link_to_nothing_says_so() {
+    each(|ws| {
+        symlink("nothing", ws.ws.join("l")).unwrap();
+        let kinds = ws.fails(&update("l", "1", "2"), Options::safe());
+        assert!(
+            matches!(&kinds[..], [FailureKind::Read(Cause::Dangling { hop })]
+            if hop.target == "nothing")
+        );
+    });
+}

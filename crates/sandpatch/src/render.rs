@@ -120,7 +120,23 @@ fn hint(kind: &FailureKind) -> Option<&'static str> {
         }
         Cause::HardLinked { .. } => Some("pass --linked-files follow or break"),
         Cause::TrailingSlash => Some("leave out the slash at the end of the path"),
+        Cause::Dangling { .. } => Some("delete the link first, or name a file that exists"),
+        Cause::Os { code } => os_hint(*code),
         Cause::Changed => Some("try again when nothing else writes there"),
+        _ => None,
+    }
+}
+
+/// Returns what helps against an error of the system, by its number (errno(3)).
+fn os_hint(code: i32) -> Option<&'static str> {
+    const EPERM: i32 = 1;
+    const EACCES: i32 = 13;
+    const EMFILE: i32 = 24;
+    const EROFS: i32 = 30;
+    match code {
+        EPERM | EACCES => Some("see the permissions and flags of the file and of its directory"),
+        EMFILE => Some("each file of a patch is held open: raise the limit (ulimit -n)"),
+        EROFS => Some("it is read-only here: the file system is, or the sandbox holds it"),
         _ => None,
     }
 }

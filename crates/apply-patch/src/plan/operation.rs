@@ -137,6 +137,7 @@ impl<'p, 's> Planner<'p, 's> {
         let named = path.slot.clone().map_err(&read)?;
         self.check_links(path).map_err(&read)?;
         let slot = self.overlay.edited(named).map_err(&read)?;
+        self.check_dangling(named, slot).map_err(&read)?;
         let (content, attributes) = file(self.overlay.get(slot)).map_err(&read)?;
         let edited = self.edit(index, op, path, &content, chunks)?;
         let Some(bytes) = edited else {
@@ -309,6 +310,18 @@ impl<'p, 's> Planner<'p, 's> {
         match &self.overlay.snapshot().slot(link).state {
             SlotState::Link(state) => state.ends_at.clone(),
             _ => PathBuf::new(),
+        }
+    }
+
+    /// Says of a link that leads nowhere that it is one.
+    pub(super) fn check_dangling(&self, named: SlotId, slot: SlotId) -> Result<(), Cause> {
+        match &self.overlay.snapshot().slot(named).state {
+            SlotState::Link(link) if named != slot && self.overlay.get(slot) == Now::Missing => {
+                Err(Cause::Dangling {
+                    hop: link.hop.clone(),
+                })
+            }
+            _ => Ok(()),
         }
     }
 
