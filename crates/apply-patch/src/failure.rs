@@ -55,7 +55,7 @@ pub enum Cause {
     /// The path is a link, and nothing is where it leads.
     Dangling {
         /// The link.
-        hop: LinkHop,
+        hop: Box<LinkHop>,
     },
     /// The path is a directory.
     Directory,

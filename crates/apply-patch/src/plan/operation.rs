@@ -318,7 +318,7 @@ impl<'p, 's> Planner<'p, 's> {
         match &self.overlay.snapshot().slot(named).state {
             SlotState::Link(link) if named != slot && self.overlay.get(slot) == Now::Missing => {
                 Err(Cause::Dangling {
-                    hop: link.hop.clone(),
+                    hop: Box::new(link.hop.clone()),
                 })
             }
             _ => Ok(()),
