@@ -406,3 +406,34 @@ fn an_update_through_a_link_to_nothing_says_so() {
         );
     });
 }
+
+#[test]
+fn an_append_only_directory_keeps_what_it_has() {
+    each(|ws| {
+        ws.write("i/f", "1\n").write("g", "1\n");
+        let directory = ws.ws.join("i");
+        let chattr = |flag: &str| {
+            let status = std::process::Command::new("chattr")
+                .arg(flag)
+                .arg(&directory)
+                .status();
+            status.is_ok_and(|status| status.success())
+        };
+        if !chattr("+a") {
+            println!("SKIP: chattr +a needs root and a file system that knows it");
+            return;
+        }
+        let added = ws.apply(
+            &[update("g", "1", "2"), add("i/n", "x")].join("\n"),
+            Options::safe(),
+        );
+        let updated = ws.apply(&update("i/f", "1", "2"), Options::safe());
+        let after = ws.tree();
+        assert!(chattr("-a"));
+        assert!(matches!(added, Err(ApplyError::Failed(_))), "{added:?}");
+        assert!(updated.is_ok(), "in place: {updated:?}");
+        let names: Vec<&str> = after.keys().map(String::as_str).collect();
+        assert_eq!(names, ["g", "i/", "i/f"]);
+        assert_eq!(after["g"], "1\n");
+    });
+}

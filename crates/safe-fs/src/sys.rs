@@ -246,6 +246,15 @@ pub(crate) fn birth_ns(fd: BorrowedFd<'_>) -> io::Result<Option<i128>> {
     Ok(known.then_some(nanoseconds))
 }
 
+/// `statx(fd, "", AT_EMPTY_PATH)`: whether names in a directory can only be
+/// added (`FS_APPEND_FL`, ioctl_iflags(2)).
+pub(crate) fn is_append_only(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    use rustix::fs::{AtFlags, StatxAttributes, StatxFlags};
+    let stat =
+        retry_rustix(|| rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::empty()))?;
+    Ok(stat.stx_attributes.contains(StatxAttributes::APPEND))
+}
+
 /// Lists the names in a directory, without `.` and `..` (`getdents64(2)`).
 pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();

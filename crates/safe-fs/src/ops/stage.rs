@@ -109,6 +109,10 @@ pub fn stage(dir: &Dir, bytes: &[u8], attributes: Attributes<'_>) -> Result<Stag
             Attributes::New { mode } => mode,
             Attributes::Like(_) => PRIVATE,
         };
+        // Whatever got a name there could not be taken back.
+        if sys::is_append_only(dir.as_fd())? {
+            return Err(io::Error::from_raw_os_error(libc::EPERM));
+        }
         let name = temporary::name("-new")?;
         let (fd, holding) = make(dir, &name, mode)?;
         sys::write_all_at(fd.as_fd(), bytes, 0)?;
