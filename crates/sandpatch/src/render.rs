@@ -61,15 +61,25 @@ pub fn parse_error(problem: &ParseError) -> Exit {
     Exit::DoesNotApply
 }
 
-/// Prints every operation that cannot be done.
+/// How many failing operations are explained: enough to see what is wrong.
+const MOST_FAILURES: usize = 50;
+
+/// Prints the operations that cannot be done.
 pub fn failures(failures: &[Failure]) -> Exit {
     let mut text = String::new();
-    for failure in failures {
+    for failure in failures.iter().take(MOST_FAILURES) {
         text.push_str(&shortened(&failure.to_string()));
         text.push('\n');
         for line in details(failure) {
             text.push_str(&format!("  {line}\n"));
         }
+    }
+    if let Some(more) = failures
+        .len()
+        .checked_sub(MOST_FAILURES)
+        .filter(|more| *more > 0)
+    {
+        text.push_str(&format!("note: {more} more operations fail\n"));
     }
     text.push_str("note: nothing was changed\n");
     stderr(&text);
@@ -115,9 +125,9 @@ fn hint(kind: &FailureKind) -> Option<&'static str> {
         Cause::StillNeeded { .. } => Some("put that operation before this one"),
         Cause::TargetTwice { .. } => Some("give each file its own destination"),
         Cause::OntoOwnTarget => Some("delete the link, or move the file itself"),
-        Cause::WouldLose { .. } => {
-            Some("only root without a sandbox (--backend none) could keep it")
-        }
+        Cause::WouldLose { .. } => Some(
+            "a rename without an edit keeps it, and so does an edit without a move; file capabilities only root without a sandbox (--backend none)",
+        ),
         Cause::HardLinked { .. } => Some("pass --linked-files follow or break"),
         Cause::TrailingSlash => Some("leave out the slash at the end of the path"),
         Cause::Dangling { .. } => Some("delete the link first, or name a file that exists"),

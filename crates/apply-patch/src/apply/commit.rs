@@ -123,6 +123,12 @@ impl Transaction<'_> {
                 let what = "file capabilities".to_owned();
                 Err(self.failed(effect, Cause::WouldLose { what }))
             }
+            // A rename or an edit alone would keep it.
+            Ok(staged) if !keeps_its_own && !staged.lost().is_empty() => {
+                let lost: Vec<String> = staged.lost().iter().map(lost_name).collect();
+                let what = lost.join(", ");
+                Err(self.failed(effect, Cause::WouldLose { what }))
+            }
             Ok(staged) if keeps_its_own && !staged.lost().is_empty() => Ok(Ready::InPlace),
             Ok(staged) => Ok(Ready::Swap(staged)),
             Err(error) if keeps_its_own && is_denied(&error) => Ok(Ready::InPlace),
@@ -144,7 +150,6 @@ impl Transaction<'_> {
             Ready::Swap(staged) => staged,
             Ready::InPlace => return self.rewrite(effect, *slot, content),
         };
-        self.note_lost(effect, &staged);
         let at = self.with_parents(effect, *slot)?;
         let old = self
             .observed
@@ -208,14 +213,6 @@ impl Transaction<'_> {
             self.notes.push(Note::LinksBroken { path, others: left });
         }
         Ok(found)
-    }
-
-    fn note_lost(&mut self, effect: &Effect, staged: &Staged) {
-        let what: Vec<String> = staged.lost().iter().map(lost_name).collect();
-        if !what.is_empty() {
-            let path = self.patch.operations[effect.operation()].path.to_owned();
-            self.notes.push(Note::AttributesLost { path, what });
-        }
     }
 
     fn is_touched(&self, at: &Location) -> bool {

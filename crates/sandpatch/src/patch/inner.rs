@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use apply_patch::ApplyError;
 use apply_patch::syntax::parse;
 use clap::Parser;
+use nix::sys::signal::SigSet;
 use rustix::fs::OFlags;
 use rustix::process::{Resource, Rlimit};
 use safe_fs::{Guard, GuardDepth, Resolver, Roots};
@@ -103,6 +104,11 @@ fn run(text: &str, directory: &Path, job: &Job) -> Exit {
         Ok(roots) => roots,
         Err(error) => return render::error(&format!("Error: {error}")),
     };
+    // A signal would leave half of the changes: whoever sends one waits for
+    // the end, which is all of them or none.
+    if let Err(error) = SigSet::all().thread_block() {
+        return render::error(&format!("Error: signals cannot be held back: {error}"));
+    }
     match apply_patch::apply(&parsed.patch, &roots, &job.switches.options()) {
         Ok(report) => render::report(&report),
         Err(ApplyError::Failed(failures)) => render::failures(&failures),
