@@ -6,16 +6,14 @@ use std::collections::HashSet;
 use safe_fs::{ErrorKind, Location, Roots, Staged, Step};
 
 use super::ApplyError;
+use super::links;
 use super::observe::{Observed, cause_of};
 use crate::failure::{Cause, Failure, FailureKind};
-use crate::options::{LinkedFiles, Options};
-use crate::plan::snapshot::{SlotId, SlotState};
+use crate::options::Options;
+use crate::plan::snapshot::SlotId;
 use crate::plan::{Attributes, Effect, Plan};
 use crate::report::{Note, Report};
 use crate::syntax::ast::{Body, Patch};
-
-/// How many directory entries the search for a file's other names may look at.
-const LINK_SEARCH_ENTRIES: usize = 200_000;
 
 /// Mode of a new file before the umask (R33).
 const NEW_FILE_MODE: u32 = 0o666;
@@ -164,38 +162,11 @@ impl Transaction<'_> {
 
     /// Finds the names inside the roots that share the file at `slot`.
     fn other_names(&mut self, effect: &Effect, slot: SlotId) -> Result<Vec<Location>, Failure> {
-        let (SlotState::File(file), Some(pinned)) = (
-            &self.observed.snapshot().slot(slot).state,
-            self.observed.pinned(slot),
-        ) else {
-            return Ok(Vec::new());
-        };
-        if file.links < 2 {
-            return Ok(Vec::new());
-        }
-        let path = self.patch.operations[effect.operation()].path.to_owned();
-        let mut found = match self.options.linked_files {
-            LinkedFiles::Follow => {
-                let search = self
-                    .roots
-                    .find_links(pinned.id(), file.links, LINK_SEARCH_ENTRIES);
-                search.map_err(|error| self.failure(effect, &error))?.found
-            }
-            LinkedFiles::Break | LinkedFiles::Refuse => Vec::new(),
-        };
-        let own = self.observed.location(slot).key();
-        found.retain(|other| other.key() != own);
-        let left = file.links.saturating_sub(1 + found.len() as u64);
-        if !found.is_empty() {
-            self.notes.push(Note::LinksFollowed {
-                path: path.clone(),
-                others: found.len(),
-            });
-        }
-        if left > 0 {
-            self.notes.push(Note::LinksBroken { path, others: left });
-        }
-        Ok(found)
+        let path = self.patch.operations[effect.operation()].path;
+        let names = links::other_names(self.observed, self.roots, self.options, slot)
+            .map_err(|error| self.failure(effect, &error))?;
+        self.notes.extend(names.notes(path));
+        Ok(names.found)
     }
 
     /// Writes into the file that is there, where a new inode cannot take its

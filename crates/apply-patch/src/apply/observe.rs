@@ -201,7 +201,8 @@ fn file_state(pinned: &Pinned) -> FileState {
     }
 }
 
-fn place_key(location: &Location) -> PlaceKey {
+/// Returns by what a snapshot knows a place.
+pub fn place_key(location: &Location) -> PlaceKey {
     let key = location.key();
     let mut names = key.missing;
     names.push(key.name);
