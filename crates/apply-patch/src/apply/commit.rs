@@ -39,11 +39,12 @@ pub fn commit(
         observed,
         roots,
         options,
+        effects: &plan.effects,
         steps: Vec::new(),
         notes: Vec::new(),
         vacated: HashSet::new(),
     };
-    match transaction.run(&plan.effects) {
+    match transaction.run() {
         Ok(()) => Ok(transaction.finish(plan.report.clone())),
         Err(failure) => Err(transaction.roll_back(failure)),
     }
@@ -62,6 +63,7 @@ struct Transaction<'a> {
     observed: &'a Observed,
     roots: &'a Roots,
     options: &'a Options,
+    effects: &'a [Effect],
     steps: Vec<Step>,
     notes: Vec<Note>,
     /// Places whose old entry has been renamed or removed by an earlier effect.
@@ -69,7 +71,8 @@ struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    fn run(&mut self, effects: &[Effect]) -> Result<(), Failure> {
+    fn run(&mut self) -> Result<(), Failure> {
+        let effects = self.effects;
         let mut staged = Vec::with_capacity(effects.len());
         for effect in effects {
             staged.push(match effect {
@@ -163,7 +166,7 @@ impl Transaction<'_> {
     /// Finds the names inside the roots that share the file at `slot`.
     fn other_names(&mut self, effect: &Effect, slot: SlotId) -> Result<Vec<Location>, Failure> {
         let path = self.patch.operations[effect.operation()].path;
-        let names = links::other_names(self.observed, self.roots, self.options, slot)
+        let names = links::other_names(self.observed, self.roots, self.options, self.effects, slot)
             .map_err(|error| self.failure(effect, &error))?;
         self.notes.extend(names.notes(path));
         Ok(names.found)

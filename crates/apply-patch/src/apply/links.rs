@@ -5,8 +5,9 @@
 
 use safe_fs::{Location, Roots};
 
-use super::observe::Observed;
+use super::observe::{Observed, place_key};
 use crate::options::{LinkedFiles, Options};
+use crate::plan::Effect;
 use crate::plan::snapshot::{SlotId, SlotState};
 use crate::report::Note;
 
@@ -42,11 +43,15 @@ impl OtherNames {
     }
 }
 
-/// Finds the names inside the roots that share the file at `slot`.
+/// Finds the names inside the roots that share the file at `slot` and stay.
+///
+/// A name that another effect removes or fills has nothing to follow: it must
+/// still be the file that was seen when its turn comes.
 pub fn other_names(
     observed: &Observed,
     roots: &Roots,
     options: &Options,
+    effects: &[Effect],
     slot: SlotId,
 ) -> Result<OtherNames, safe_fs::Error> {
     let (SlotState::File(file), Some(pinned)) =
@@ -66,7 +71,25 @@ pub fn other_names(
         LinkedFiles::Break | LinkedFiles::Refuse => Vec::new(),
     };
     let own = observed.location(slot).key();
-    found.retain(|other| other.key() != own);
-    let left = file.links.saturating_sub(1 + found.len() as u64);
+    let snapshot = observed.snapshot();
+    let goes = |slot: &SlotId| has_own_effect(effects, *slot);
+    found.retain(|other| {
+        let known = snapshot.find(&place_key(other));
+        other.key() != own && !known.is_some_and(|slot| goes(&slot))
+    });
+    let gone = snapshot
+        .other_names(slot)
+        .iter()
+        .filter(|it| goes(it))
+        .count();
+    let followed_or_gone = 1 + found.len() as u64 + gone as u64;
+    let left = file.links.saturating_sub(followed_or_gone);
     Ok(OtherNames { found, left })
+}
+
+/// Tells whether an effect takes the old file away from a name, unless it is renamed before that.
+fn has_own_effect(effects: &[Effect], place: SlotId) -> bool {
+    let renamed = |it: &Effect| matches!(it, Effect::Rename { from, .. } if *from == place);
+    let own = |it: &Effect| matches!(it, Effect::Remove { slot, .. } | Effect::Write { slot, .. } if *slot == place);
+    effects.iter().any(own) && !effects.iter().any(renamed)
 }

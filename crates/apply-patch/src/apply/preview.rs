@@ -6,14 +6,14 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use safe_fs::Roots;
 
 use super::ApplyError;
 use super::commit::Interrupted;
 use super::links::{self, OtherNames};
-use super::observe::{Observed, cause_of, place_key};
+use super::observe::{Observed, cause_of};
 use crate::diff::{self, FileDiff, Mode, Side};
 use crate::failure::{Failure, FailureKind};
 use crate::options::Options;
@@ -41,7 +41,7 @@ pub fn check(
 ) -> Result<Report, Interrupted> {
     let mut report = plan.report;
     for effect in &plan.effects {
-        let names = followers(patch, effect, observed, roots, options)?;
+        let names = followers(patch, &plan.effects, effect, observed, roots, options)?;
         report
             .notes
             .extend(names.notes(patch.operations[effect.operation()].path));
@@ -60,7 +60,7 @@ pub fn preview(
     let mut sections = Sections::new(&plan, observed, roots);
     let mut report = plan.report.clone();
     for effect in &plan.effects {
-        let names = followers(patch, effect, observed, roots, options)?;
+        let names = followers(patch, &plan.effects, effect, observed, roots, options)?;
         report
             .notes
             .extend(names.notes(patch.operations[effect.operation()].path));
@@ -89,6 +89,7 @@ fn not_shown(file: &FileDiff<'_>) -> Vec<Note> {
 /// Finds the names that get the content of a file that is written at its own place.
 fn followers(
     patch: &Patch<'_>,
+    effects: &[Effect],
     effect: &Effect,
     observed: &Observed,
     roots: &Roots,
@@ -103,7 +104,7 @@ fn followers(
     if *attributes != Attributes::Like(*slot) {
         return Ok(OtherNames::default());
     }
-    links::other_names(observed, roots, options, *slot).map_err(|error| {
+    links::other_names(observed, roots, options, effects, *slot).map_err(|error| {
         let index = effect.operation();
         let operation = &patch.operations[index];
         Interrupted::Failed(ApplyError::Failed(vec![Failure {
@@ -185,19 +186,7 @@ impl<'a> Sections<'a> {
         }
         let Some(old) = self.side(slot) else { return };
         for other in &names.found {
-            let known = self.observed.snapshot().find(&place_key(other));
-            if known
-                .is_some_and(|slot| self.removed.contains(&slot) || self.vacated.contains(&slot))
-            {
-                continue;
-            }
-            let path = self.roots.real_path(other);
-            let at = |side: &Side<'a>| Side {
-                path: path.clone(),
-                ..side.clone()
-            };
-            let (old, new) = (at(&old), at(&new));
-            self.files.push(FileDiff::Modified { old, new });
+            self.follow(self.roots.real_path(other), &old, &new);
         }
         if old.mode == Mode::Link {
             // Git changes the type of a file in two steps.
@@ -205,6 +194,28 @@ impl<'a> Sections<'a> {
             self.files.push(FileDiff::Added(new));
         } else {
             self.files.push(FileDiff::Modified { old, new });
+        }
+    }
+
+    /// Another name of a written file follows, wherever it goes.
+    fn follow(&mut self, path: PathBuf, old: &Side<'a>, new: &Side<'a>) {
+        let renamed = self.files.iter_mut().find_map(|file| match file {
+            FileDiff::Renamed { from, to } if *from == path => Some((to.clone(), file)),
+            _ => None,
+        });
+        let at = |side: &Side<'a>, path: PathBuf| Side {
+            path,
+            ..side.clone()
+        };
+        match renamed {
+            Some((to, file)) => {
+                let (old, new) = (at(old, path), at(new, to));
+                *file = FileDiff::Modified { old, new };
+            }
+            None => {
+                let (old, new) = (at(old, path.clone()), at(new, path));
+                self.files.push(FileDiff::Modified { old, new });
+            }
         }
     }
 
