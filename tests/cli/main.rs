@@ -8,6 +8,8 @@
 
 mod apply_codes;
 mod bad_input;
+mod check;
+mod diff;
 mod large_input;
 mod run_codes;
 mod signals;

@@ -10,12 +10,16 @@
 //!    [`locate`] and [`text`] for the bytes, and comes out with ordered effects;
 //! 4. [`apply`](mod@apply) stages, commits, or takes everything back.
 //!
+//! [`diff`] writes what a plan would change as a unified diff.
+//!
 //! All but [`apply`](mod@apply) are pure. A *hunk* is an operation on one file (the word
 //! of the reference's messages), a *chunk* is one place in it.
 
 pub mod apply;
+pub mod diff;
 pub mod edit;
 pub mod failure;
+mod kinds;
 pub mod locate;
 pub mod options;
 pub mod plan;
@@ -23,7 +27,7 @@ pub mod report;
 pub mod syntax;
 pub mod text;
 
-pub use apply::{ApplyError, apply};
+pub use apply::{ApplyError, Preview, apply, check, preview};
 pub use edit::{Edited, edit};
 pub use options::Options;
 pub use syntax::parse;

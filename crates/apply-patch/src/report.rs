@@ -1,6 +1,6 @@
 //! What was done, as data: the binary turns it into words.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::edit::Landing;
 use crate::locate::Ambiguity;
@@ -109,6 +109,45 @@ pub enum Note {
         /// The path as the patch spells it.
         path: String,
     },
+    /// A change that a diff cannot show, or not so that it can be applied.
+    NotShown {
+        /// The path as the diff spells it.
+        path: PathBuf,
+        /// Why.
+        why: NotShown,
+    },
+}
+
+impl Note {
+    /// Returns the path that the note is about.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Unchanged { path }
+            | Self::ThroughLink { path, .. }
+            | Self::LinkBecameFile { path, .. }
+            | Self::LinkReplaced { path }
+            | Self::LinksFollowed { path, .. }
+            | Self::LinksBroken { path, .. }
+            | Self::Ambiguous { path, .. }
+            | Self::Loose { path, .. }
+            | Self::AttributesLost { path, .. }
+            | Self::InPlace { path } => Path::new(path),
+            Self::LeftBehind { path } | Self::NotShown { path, .. } => path,
+        }
+    }
+}
+
+/// Why a diff does not show a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotShown {
+    /// The content has NUL bytes.
+    Binary,
+    /// A diff knows regular files and links only.
+    Special,
+    /// The old content could not be read.
+    Unreadable,
+    /// The path does not lie below the directory that the diff starts from.
+    Elsewhere,
 }
 
 /// Where the chunks of one operation landed.
@@ -116,6 +155,10 @@ pub enum Note {
 pub struct Landed {
     /// The index of the operation.
     pub operation: usize,
+    /// The line of the operation's header.
+    pub line: usize,
+    /// The path as the patch spells it; of a move, the source.
+    pub path: String,
     /// One entry for each chunk.
     pub landings: Vec<Landing>,
 }

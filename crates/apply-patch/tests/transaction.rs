@@ -437,3 +437,21 @@ fn an_append_only_directory_keeps_what_it_has() {
         assert_eq!(after["g"], "1\n");
     });
 }
+
+#[test]
+fn a_name_that_goes_does_not_follow_the_name_that_is_edited() {
+    each(|ws| {
+        ws.write("a", "old\n");
+        for name in ["b", "c"] {
+            fs::hard_link(ws.ws.join("a"), ws.ws.join(name)).unwrap();
+        }
+        let patch = [delete("b"), update("a", "old", "new")].join("\n");
+        let report = ws.applies(&patch);
+        ws.holds(&[("a", "new\n"), ("c", "new\n")]);
+        let path = "a".to_owned();
+        assert_eq!(report.notes, [Note::LinksFollowed { path, others: 1 }]);
+        let patch = [update("a", "new", "newer"), delete("c"), add("c", "other")].join("\n");
+        ws.applies(&patch);
+        ws.holds(&[("a", "newer\n"), ("c", "other\n")]);
+    });
+}

@@ -99,6 +99,28 @@ impl Roots {
         &self.base.path
     }
 
+    /// Returns a place's path from the base directory with every parent link
+    /// resolved, or the whole path when it lies elsewhere.
+    ///
+    /// Like [`Location::path`] it is for readers and proves nothing: never open it.
+    pub fn real_path(&self, at: &Location) -> PathBuf {
+        let now = |dir: &Dir| sys::current_path(dir.as_fd()).map(PathBuf::from);
+        let (Ok(base), Ok(mut path)) = (now(&self.base.dir), now(at.dir())) else {
+            // Without /proc there is only what was asked for.
+            let path = at.path();
+            return path
+                .strip_prefix(&self.base.path)
+                .unwrap_or(path)
+                .to_path_buf();
+        };
+        path.extend(at.missing());
+        path.push(at.name());
+        match path.strip_prefix(&base) {
+            Ok(relative) => relative.to_path_buf(),
+            Err(_) => path,
+        }
+    }
+
     /// Resolves the parent of a path, as the kernel does, to a pinned
     /// directory beneath a root; the last component is left alone.
     ///

@@ -94,7 +94,7 @@ pub(crate) fn read_link(fd: BorrowedFd<'_>) -> io::Result<OsString> {
 /// `readlink("/proc/self/fd/N")`: where the kernel says a descriptor is now.
 ///
 /// The answer is a string and no proof of anything: use it only to find a
-/// reason to refuse.
+/// reason to refuse, or to tell a reader.
 pub(crate) fn current_path(fd: BorrowedFd<'_>) -> io::Result<OsString> {
     let path = proc_path(fd);
     retry(|| nix::fcntl::readlinkat(AT_FDCWD, path.as_str()))

@@ -7,6 +7,7 @@ mod patch;
 mod render;
 mod run;
 mod sys;
+mod words;
 mod workspace;
 
 use std::ffi::OsString;

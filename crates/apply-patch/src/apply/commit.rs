@@ -7,16 +7,14 @@ use std::ffi::OsStr;
 use safe_fs::{Entry, ErrorKind, Location, LostAttribute, Roots, Staged, Step};
 
 use super::ApplyError;
-use super::observe::{Observed, cause_of, place_key};
+use super::links;
+use super::observe::{Observed, cause_of};
 use crate::failure::{Cause, Failure, FailureKind};
-use crate::options::{LinkedFiles, Options};
-use crate::plan::snapshot::{SlotId, SlotState};
+use crate::options::Options;
+use crate::plan::snapshot::SlotId;
 use crate::plan::{Attributes, Effect, Plan};
 use crate::report::{Note, Report};
 use crate::syntax::ast::{Body, Patch};
-
-/// How many directory entries the search for a file's other names may look at.
-const LINK_SEARCH_ENTRIES: usize = 200_000;
 
 /// Mode of a new file before the umask (R33).
 const NEW_FILE_MODE: u32 = 0o666;
@@ -42,12 +40,12 @@ pub fn commit(
         observed,
         roots,
         options,
+        effects: &plan.effects,
         steps: Vec::new(),
         notes: Vec::new(),
-        touched: plan.effects.iter().flat_map(Effect::places).collect(),
         vacated: BTreeSet::new(),
     };
-    match transaction.run(&plan.effects) {
+    match transaction.run() {
         Ok(()) => Ok(transaction.finish(plan.report.clone())),
         Err(failure) => Err(transaction.roll_back(failure)),
     }
@@ -66,16 +64,16 @@ struct Transaction<'a> {
     observed: &'a Observed,
     roots: &'a Roots,
     options: &'a Options,
+    effects: &'a [Effect],
     steps: Vec<Step>,
     notes: Vec<Note>,
-    /// Every place that some effect is about.
-    touched: BTreeSet<SlotId>,
     /// Places whose old entry has been renamed or removed by an earlier effect.
     vacated: BTreeSet<SlotId>,
 }
 
 impl Transaction<'_> {
-    fn run(&mut self, effects: &[Effect]) -> Result<(), Failure> {
+    fn run(&mut self) -> Result<(), Failure> {
+        let effects = self.effects;
         let mut staged = Vec::with_capacity(effects.len());
         for effect in effects {
             staged.push(match effect {
@@ -179,45 +177,11 @@ impl Transaction<'_> {
 
     /// Finds the names inside the roots that share the file at `slot`.
     fn other_names(&mut self, effect: &Effect, slot: SlotId) -> Result<Vec<Location>, Failure> {
-        let (SlotState::File(file), Some(pinned)) = (
-            &self.observed.snapshot().slot(slot).state,
-            self.observed.pinned(slot),
-        ) else {
-            return Ok(Vec::new());
-        };
-        if file.links < 2 {
-            return Ok(Vec::new());
-        }
-        let path = self.patch.operations[effect.operation()].path.to_owned();
-        let mut found = match self.options.linked_files {
-            LinkedFiles::Follow => {
-                let search = self
-                    .roots
-                    .find_links(pinned.id(), file.links, LINK_SEARCH_ENTRIES);
-                search.map_err(|error| self.failure(effect, &error))?.found
-            }
-            LinkedFiles::Break | LinkedFiles::Refuse => Vec::new(),
-        };
-        // Names that the patch itself writes, moves or removes follow nobody.
-        let before = found.len();
-        found.retain(|other| !self.is_touched(other));
-        let own = before - found.len();
-        let left = file.links.saturating_sub((own.max(1) + found.len()) as u64);
-        if !found.is_empty() {
-            self.notes.push(Note::LinksFollowed {
-                path: path.clone(),
-                others: found.len(),
-            });
-        }
-        if left > 0 {
-            self.notes.push(Note::LinksBroken { path, others: left });
-        }
-        Ok(found)
-    }
-
-    fn is_touched(&self, at: &Location) -> bool {
-        let slot = self.observed.snapshot().find(&place_key(at));
-        slot.is_some_and(|slot| self.touched.contains(&slot))
+        let path = self.patch.operations[effect.operation()].path;
+        let names = links::other_names(self.observed, self.roots, self.options, self.effects, slot)
+            .map_err(|error| self.failure(effect, &error))?;
+        self.notes.extend(names.notes(path));
+        Ok(names.found)
     }
 
     /// Writes into the file that is there, where a new inode cannot take its

@@ -1,21 +1,28 @@
 //! Applies a patch: observe, plan, stage, commit. The one module that writes.
 //!
+//! A check stops after the plan, and a preview turns the plan into a diff; both
+//! go the same way until then, so they say what an application would have said.
+//!
 //! Nothing is written before every operation is known to be possible, and
 //! nothing keeps its change unless every change could be made. When a file
 //! turns out to have changed since it was read, everything starts again from
 //! what is there now.
 
 mod commit;
+mod links;
 mod observe;
+mod preview;
 
 use safe_fs::Roots;
 
 use crate::failure::{Cause, Failure, FailureKind};
 use crate::options::Options;
-use crate::plan;
+use crate::plan::{self, Plan};
 use crate::report::Report;
 use crate::syntax::ast::Patch;
 use commit::Interrupted;
+use observe::Observed;
+pub use preview::Preview;
 
 /// How long a patch waits for another one in the same workspace.
 const LOCK_TIMEOUT_MS: u64 = 10_000;
@@ -57,6 +64,43 @@ fn first_line(failures: &[Failure]) -> String {
 /// [`ApplyError`]; unless it is [`ApplyError::NotRolledBack`], no file differs
 /// from what it was, and nothing was left behind.
 pub fn apply(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Report, ApplyError> {
+    repeatedly(patch, roots, || {
+        let (observed, plan) = planned(patch, roots, options)?;
+        commit::commit(patch, &plan, &observed, roots, options)
+    })
+}
+
+/// Returns what [`apply`] would report, and touches nothing.
+///
+/// # Errors
+///
+/// As [`apply`], but for what only writing brings to light: a full disk, a
+/// directory in which nothing may be made.
+pub fn check(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Report, ApplyError> {
+    repeatedly(patch, roots, || {
+        let (observed, plan) = planned(patch, roots, options)?;
+        preview::check(patch, plan, &observed, roots, options)
+    })
+}
+
+/// Returns what [`apply`] would report and change, and touches nothing.
+///
+/// # Errors
+///
+/// As [`check`].
+pub fn preview(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Preview, ApplyError> {
+    repeatedly(patch, roots, || {
+        let (observed, plan) = planned(patch, roots, options)?;
+        preview::preview(patch, plan, &observed, roots, options)
+    })
+}
+
+/// Tries until the files hold still, or the patience is at its end.
+fn repeatedly<T>(
+    patch: &Patch<'_>,
+    roots: &Roots,
+    attempt: impl Fn() -> Result<T, Interrupted>,
+) -> Result<T, ApplyError> {
     if patch.operations.is_empty() {
         return Err(ApplyError::Empty);
     }
@@ -65,20 +109,24 @@ pub fn apply(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Repo
     let _lock = roots.lock(LOCK_TIMEOUT_MS).ok().flatten();
     let mut last = None;
     for _ in 0..ATTEMPTS {
-        match attempt(patch, roots, options) {
+        match attempt() {
             Err(Interrupted::Changed(failure)) => last = Some(failure),
             Err(Interrupted::Failed(error)) => return Err(error),
-            Ok(report) => return Ok(report),
+            Ok(done) => return Ok(done),
         }
     }
     let failures = last.map(|failure| vec![*failure]).unwrap_or_default();
     Err(ApplyError::Failed(failures))
 }
 
-fn attempt(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Report, Interrupted> {
+fn planned(
+    patch: &Patch<'_>,
+    roots: &Roots,
+    options: &Options,
+) -> Result<(Observed, Plan), Interrupted> {
     let observed = observe::observe(patch, roots);
     let plan = plan::plan(patch, observed.snapshot(), options).map_err(Interrupted::of_plan)?;
-    commit::commit(patch, &plan, &observed, roots, options)
+    Ok((observed, plan))
 }
 
 impl Interrupted {

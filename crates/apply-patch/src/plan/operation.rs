@@ -197,6 +197,8 @@ impl<'p, 's> Planner<'p, 's> {
         }
         self.report.landed.push(Landed {
             operation: index,
+            line: op.line,
+            path: op.path.to_owned(),
             landings: edited.landings,
         });
         Ok(match edited.changed {

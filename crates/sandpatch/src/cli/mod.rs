@@ -1,5 +1,6 @@
 //! The command line as it is typed; what it means is decided elsewhere.
 
+mod output;
 pub mod switches;
 
 use std::ffi::OsString;
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use output::{Action, OutputSwitches};
 pub use switches::{Dialect, PatchSwitches};
 
 /// Applies `*** Begin Patch` patches, and runs commands, inside a sandbox that it builds for each run.
@@ -19,7 +21,7 @@ pub struct Cli {
 }
 
 const AFTER_HELP: &str =
-    "Exit codes of apply: 0 applied, 1 does not apply, 2 usage, 3 refused by policy,
+    "Exit codes of apply: 0 applied (or would apply), 1 does not apply, 2 usage, 3 refused by policy,
 125 no sandbox. Of run: the command's own, 128+n for signal n, 126 not executable,
 127 not found, 125 no sandbox.
 
@@ -41,6 +43,10 @@ pub struct Apply {
     /// The patch: a file, `-` for standard input (the default), or the text itself
     #[arg(value_name = "FILE|-|TEXT")]
     pub patch: Option<OsString>,
+
+    /// How far to go, and how to say what came of it.
+    #[command(flatten)]
+    pub output: OutputSwitches,
 
     /// Where results may differ.
     #[command(flatten)]
@@ -129,6 +135,10 @@ pub enum TmpMode {
 #[derive(Debug, Clone, Parser)]
 #[command(name = "hand-off", no_binary_name = true, disable_help_flag = true)]
 pub struct HandOff {
+    /// How far to go, and how to say what came of it.
+    #[command(flatten)]
+    pub output: OutputSwitches,
+
     /// Where results may differ.
     #[command(flatten)]
     pub switches: PatchSwitches,

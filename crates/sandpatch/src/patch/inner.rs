@@ -6,7 +6,6 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use apply_patch::ApplyError;
 use apply_patch::syntax::parse;
 use clap::Parser;
 use nix::sys::signal::SigSet;
@@ -16,13 +15,16 @@ use safe_fs::{Guard, GuardDepth, Resolver, Roots};
 use sandbox_policy::gitdir::{parse_commondir, parse_gitdir};
 
 use super::input::{self, InputError, Source};
-use crate::cli::{Codes, Dialect, HAND_OFF, HandOff, PatchSwitches};
+use super::outcome::Outcome;
+use crate::cli::{Codes, Dialect, HAND_OFF, HandOff, OutputSwitches, PatchSwitches};
 use crate::exit::Exit;
 use crate::{render, sys};
 
 /// What one application of a patch needs to know.
 #[derive(Debug)]
 pub struct Job {
+    /// How far to go, and how to say what came of it.
+    pub output: OutputSwitches,
     /// Where results may differ.
     pub switches: PatchSwitches,
     /// The writable roots.
@@ -60,11 +62,13 @@ pub fn main(arguments: Vec<OsString>) -> Exit {
 impl From<HandOff> for Job {
     fn from(hand_off: HandOff) -> Self {
         let HandOff {
+            output,
             switches,
             roots,
             codes,
         } = hand_off;
         Self {
+            output,
             switches,
             roots,
             codes,
@@ -77,6 +81,7 @@ impl Job {
     /// reference does, but never outside the current directory.
     fn by_hand(directory: &Path) -> Self {
         Self {
+            output: OutputSwitches::default(),
             switches: PatchSwitches::of(Dialect::Codex),
             roots: vec![directory.to_path_buf()],
             codes: Codes::Reference,
@@ -88,32 +93,30 @@ impl Job {
 pub fn apply(text: &str, directory: &Path, job: &Job) -> Exit {
     sys::ignore_file_size_signal();
     raise_descriptor_limit();
-    let exit = run(text, directory, job);
-    match job.codes {
-        Codes::Own => exit,
-        Codes::Reference => exit.as_reference(),
-    }
+    let outcome = run(text, directory, job);
+    let exit = match job.codes {
+        Codes::Own => outcome.exit(),
+        Codes::Reference => outcome.exit().as_reference(),
+    };
+    render::outcome(&outcome, exit)
 }
 
-fn run(text: &str, directory: &Path, job: &Job) -> Exit {
+fn run(text: &str, directory: &Path, job: &Job) -> Outcome {
     let parsed = match parse(text) {
         Ok(parsed) => parsed,
-        Err(error) => return render::parse_error(&error),
+        Err(error) => return Outcome::NotAPatch(error),
     };
     let roots = match guarded_roots(directory, &job.roots) {
         Ok(roots) => roots,
-        Err(error) => return render::error(&format!("Error: {error}")),
+        Err(error) => return Outcome::NoRoots(error),
     };
+    let options = job.switches.options();
     // A signal would leave half of the changes: whoever sends one waits for
     // the end, which is all of them or none.
     if let Err(error) = SigSet::all().thread_block() {
-        return render::error(&format!("Error: signals cannot be held back: {error}"));
+        return Outcome::NoSignalMask(error.into());
     }
-    match apply_patch::apply(&parsed.patch, &roots, &job.switches.options()) {
-        Ok(report) => render::report(&report),
-        Err(ApplyError::Failed(failures)) => render::failures(&failures),
-        Err(error) => render::error(&error.to_string()),
-    }
+    Outcome::of(&parsed.patch, &roots, &options, job.output.action())
 }
 
 /// Allows as many descriptors as the caller may have: every file of a patch is held by one or two.

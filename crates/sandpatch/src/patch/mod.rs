@@ -3,4 +3,5 @@
 mod carrier;
 pub mod inner;
 pub mod input;
+pub mod outcome;
 pub mod outer;

@@ -11,7 +11,9 @@ use super::inner::{self, Job, current_directory};
 use super::input::{self, InputError, Source};
 use crate::arg0::INNER_STAGE;
 use crate::cli::switches::argument;
-use crate::cli::{Apply, Backend, Codes, Dialect, HAND_OFF, PatchSwitches, PolicyFlags};
+use crate::cli::{
+    Apply, Backend, Codes, Dialect, HAND_OFF, OutputSwitches, PatchSwitches, PolicyFlags,
+};
 use crate::exit::Exit;
 use crate::{render, sys, workspace};
 
@@ -62,6 +64,7 @@ pub fn command(arguments: Apply) -> Exit {
         return exit;
     }
     let request = Request {
+        output: arguments.output,
         switches: arguments.switches,
         policy: arguments.policy,
         codes: Codes::Own,
@@ -71,6 +74,7 @@ pub fn command(arguments: Apply) -> Exit {
 
 /// What is asked of the outer stage.
 struct Request {
+    output: OutputSwitches,
     switches: PatchSwitches,
     policy: PolicyFlags,
     codes: Codes,
@@ -84,6 +88,7 @@ impl Request {
             backend: Backend::Auto,
         };
         Self {
+            output: OutputSwitches::default(),
             switches,
             policy,
             codes,
@@ -125,6 +130,7 @@ fn apply_in(text: &str, directory: &Path, request: &Request) -> Exit {
         let mut roots = vec![directory.to_path_buf()];
         roots.extend(request.policy.writable.iter().cloned());
         let job = Job {
+            output: request.output,
             switches: request.switches,
             roots,
             codes: request.codes,
@@ -177,6 +183,7 @@ fn hand_off(request: &Request, roots: &[std::path::PathBuf]) -> Vec<OsString> {
         "-".into(),
         HAND_OFF.into(),
     ];
+    arguments.extend(request.output.arguments());
     arguments.extend(request.switches.arguments());
     arguments.push(argument("codes", request.codes));
     for root in roots {
