@@ -78,6 +78,7 @@ fn a_report_that_cannot_be_written_is_an_error_that_claims_nothing() {
     let place = Place::new(Identity::Caller);
     place.write("ws/f", "old\n");
     let good = "*** Begin Patch\n*** Update File: f\n@@\n-old\n+new\n*** End Patch\n";
+    let outside = "*** Begin Patch\n*** Add File: ../out/x\n+x\n*** End Patch\n";
     let cases = [
         (
             &["--check"][..],
@@ -90,6 +91,18 @@ fn a_report_that_cannot_be_written_is_an_error_that_claims_nothing() {
             good,
             1,
             "Error: the report could not be written",
+        ),
+        (
+            &["--json"],
+            outside,
+            3,
+            "Error: the report could not be written",
+        ),
+        (
+            &["--json"],
+            good,
+            1,
+            "Error: done, but the report could not be written",
         ),
     ];
     for (switches, patch, code, begin) in cases {

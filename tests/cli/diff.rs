@@ -39,7 +39,11 @@ fn tree(top: &Path) -> Tree {
 
 /// Every kind of file that the cases need.
 fn place() -> Place {
-    let place = Place::new(Identity::Caller);
+    place_of(Identity::Caller)
+}
+
+fn place_of(identity: Identity) -> Place {
+    let place = Place::new(identity);
     let numbers: String = (1..=40).map(|n| format!("{n}\n")).collect();
     place.write("ws/f", &numbers);
     place.write("ws/g", "one\ntwo\n");
@@ -212,6 +216,28 @@ fn git_makes_of_the_diff_what_apply_makes() {
     ];
     for (name, operations) in cases {
         agrees(name, &[], operations);
+    }
+}
+
+#[test]
+fn an_ordinary_user_sees_the_same_diff() {
+    let patch = "*** Begin Patch\n*** Update File: way/h\n@@\n-h\n+H\n*** Delete File: link\n*** End Patch\n";
+    for identity in Identity::all() {
+        let place = place_of(identity);
+        let preview = shown(&place, &["--diff"], patch);
+        let said = String::from_utf8_lossy(&preview.stderr).into_owned();
+        assert_eq!(preview.status.code(), Some(0), "{said}");
+        let diff = String::from_utf8(preview.stdout).unwrap();
+        assert!(
+            diff.contains("--- a/real/h\n"),
+            "{}: {diff}",
+            identity.label()
+        );
+        assert!(
+            diff.contains("deleted file mode 120000\n"),
+            "{}: {diff}",
+            identity.label()
+        );
     }
 }
 

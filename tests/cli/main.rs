@@ -10,6 +10,7 @@ mod apply_codes;
 mod bad_input;
 mod check;
 mod diff;
+mod json;
 mod large_input;
 mod run_codes;
 mod signals;

@@ -3,6 +3,7 @@
 mod arg0;
 mod cli;
 mod exit;
+mod json;
 mod patch;
 mod render;
 mod run;

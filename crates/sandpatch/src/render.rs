@@ -14,6 +14,7 @@ use sandbox_policy::plan::NotCovered;
 
 use crate::cli::Action;
 use crate::exit::Exit;
+use crate::json;
 use crate::patch::input::InputError;
 use crate::patch::outcome::Outcome;
 use crate::words::{self, shortened};
@@ -79,6 +80,18 @@ pub fn outcome(outcome: &Outcome, exit: Exit) -> Exit {
         }
     }
     exit
+}
+
+/// Prints what came of a patch as one JSON object, and returns the code as [`outcome`] does.
+pub fn json(outcome: &Outcome, exit: Exit) -> Exit {
+    let lost = match outcome {
+        Outcome::Applied(_) => DONE,
+        _ => NOT_DONE,
+    };
+    match json::document(outcome, exit) {
+        Ok(text) => printed(text.as_bytes(), exit, lost),
+        Err(problem) => error(&format!("Error: {lost} could not be made: {problem}")),
+    }
 }
 
 fn parse_error(problem: &ParseError) {

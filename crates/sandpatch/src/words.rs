@@ -1,4 +1,5 @@
-//! Words for people and models, as pure functions.
+//! Words for people and models, as pure functions: what is printed as text and
+//! what a JSON report quotes are the same sentences.
 
 use std::path::Path;
 

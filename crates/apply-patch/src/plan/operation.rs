@@ -7,9 +7,9 @@ use std::rc::Rc;
 use super::overlay::{Attributes, Content, Now, Overlay};
 use super::refusal::{Refusal, destination, refuse};
 use super::snapshot::{ResolvedPath, SlotId, SlotState, Snapshot};
-use crate::edit::{self, Changed};
+use crate::edit::{self, Changed, Landing};
 use crate::failure::{Cause, Failure, FailureKind};
-use crate::locate::MatchKind;
+use crate::locate::{Ambiguity, MatchKind};
 use crate::options::{LinkedFiles, OnExisting, Options, Unchanged};
 use crate::report::{Change, ChangeKind, Landed, Note, Report};
 use crate::syntax::ast::{Body, Chunk, Operation, Patch};
@@ -178,33 +178,38 @@ impl<'p, 's> Planner<'p, 's> {
             absolute: path.absolute.clone(),
             kind: FailureKind::Edit(error),
         })?;
-        let path = || op.path.to_owned();
-        for ambiguity in edited.warnings {
-            self.report.notes.push(Note::Ambiguous {
-                path: path(),
-                ambiguity,
-            });
-        }
-        for landing in edited
-            .landings
-            .iter()
-            .filter(|it| it.kind != MatchKind::Exact)
-        {
-            self.report.notes.push(Note::Loose {
-                path: path(),
-                landing: *landing,
-            });
-        }
-        self.report.landed.push(Landed {
-            operation: index,
-            line: op.line,
-            path: op.path.to_owned(),
-            landings: edited.landings,
-        });
+        self.note_places(index, op, edited.warnings, edited.landings);
         Ok(match edited.changed {
             Changed::Content => Some(Content::New(Rc::new(edited.bytes))),
             Changed::Nothing => None,
         })
+    }
+
+    /// Tells where the chunks landed, and what was doubtful about it.
+    fn note_places(
+        &mut self,
+        index: usize,
+        op: &Operation<'_>,
+        warnings: Vec<Ambiguity>,
+        landings: Vec<Landing>,
+    ) {
+        let path = || op.path.to_owned();
+        let ambiguous = warnings.into_iter().map(|ambiguity| Note::Ambiguous {
+            path: path(),
+            ambiguity,
+        });
+        self.report.notes.extend(ambiguous);
+        let loose = landings.iter().filter(|it| it.kind != MatchKind::Exact);
+        self.report.notes.extend(loose.map(|landing| Note::Loose {
+            path: path(),
+            landing: *landing,
+        }));
+        self.report.landed.push(Landed {
+            operation: index,
+            line: op.line,
+            path: path(),
+            landings,
+        });
     }
 
     pub(super) fn original_bytes(&self, slot: SlotId) -> Result<&'s [u8], Cause> {

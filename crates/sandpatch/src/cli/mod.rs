@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use output::{Action, OutputSwitches};
+pub use output::{Action, Form, OutputSwitches};
 pub use switches::{Dialect, PatchSwitches};
 
 /// Applies `*** Begin Patch` patches, and runs commands, inside a sandbox that it builds for each run.

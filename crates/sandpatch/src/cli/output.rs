@@ -1,4 +1,4 @@
-//! How far to go with a patch.
+//! How far to go with a patch, and how to say what came of it.
 
 use std::ffi::OsString;
 
@@ -14,6 +14,10 @@ pub struct OutputSwitches {
     /// Prints what the patch would change as a unified diff, and touches nothing
     #[arg(long)]
     diff: bool,
+
+    /// Prints one JSON object instead of text (docs/report.md)
+    #[arg(long)]
+    json: bool,
 }
 
 /// How far to go.
@@ -27,6 +31,15 @@ pub enum Action {
     Diff,
 }
 
+/// How to say what came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Text for people and models.
+    Text,
+    /// One object for programs.
+    Json,
+}
+
 impl OutputSwitches {
     /// Returns how far to go; a diff is a check that shows more.
     pub const fn action(self) -> Action {
@@ -37,9 +50,21 @@ impl OutputSwitches {
         }
     }
 
+    /// Returns how to say what came of it.
+    pub const fn form(self) -> Form {
+        match self.json {
+            true => Form::Json,
+            false => Form::Text,
+        }
+    }
+
     /// Returns the switches as arguments, for the inner stage.
     pub fn arguments(self) -> Vec<OsString> {
-        let all = [(self.check, "--check"), (self.diff, "--diff")];
+        let all = [
+            (self.check, "--check"),
+            (self.diff, "--diff"),
+            (self.json, "--json"),
+        ];
         let given = all.into_iter().filter(|(given, _)| *given);
         given.map(|(_, name)| OsString::from(name)).collect()
     }
@@ -54,12 +79,20 @@ mod tests {
 
     #[test]
     fn switches_mean_the_same_behind_the_hand_off() {
-        for [check, diff] in [[false, false], [true, false], [false, true], [true, true]] {
-            let switches = OutputSwitches { check, diff };
+        for [check, diff, json] in [
+            [false, false, false],
+            [true, false, true],
+            [false, true, false],
+            [true, true, true],
+        ] {
+            let switches = OutputSwitches { check, diff, json };
             let mut arguments = switches.arguments();
             arguments.extend(["--root=/a".into(), "--codes=own".into()]);
             let back = HandOff::try_parse_from(arguments).unwrap().output;
-            assert_eq!(back.action(), switches.action());
+            assert_eq!(
+                (back.action(), back.form()),
+                (switches.action(), switches.form())
+            );
         }
     }
 }

@@ -16,7 +16,7 @@ use sandbox_policy::gitdir::{parse_commondir, parse_gitdir};
 
 use super::input::{self, InputError, Source};
 use super::outcome::Outcome;
-use crate::cli::{Codes, Dialect, HAND_OFF, HandOff, OutputSwitches, PatchSwitches};
+use crate::cli::{Codes, Dialect, Form, HAND_OFF, HandOff, OutputSwitches, PatchSwitches};
 use crate::exit::Exit;
 use crate::{render, sys};
 
@@ -98,7 +98,10 @@ pub fn apply(text: &str, directory: &Path, job: &Job) -> Exit {
         Codes::Own => outcome.exit(),
         Codes::Reference => outcome.exit().as_reference(),
     };
-    render::outcome(&outcome, exit)
+    match job.output.form() {
+        Form::Text => render::outcome(&outcome, exit),
+        Form::Json => render::json(&outcome, exit),
+    }
 }
 
 fn run(text: &str, directory: &Path, job: &Job) -> Outcome {

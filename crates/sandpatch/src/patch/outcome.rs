@@ -41,6 +41,17 @@ impl Outcome {
         done.unwrap_or_else(Self::NotApplied)
     }
 
+    /// Returns the report of a patch that applies.
+    pub fn report(&self) -> Option<&Report> {
+        match self {
+            Self::Applied(report) | Self::Checked(report) => Some(report),
+            Self::Shown(preview) => Some(&preview.report),
+            Self::NotAPatch(_) | Self::NoSignalMask(_) | Self::NoRoots(_) | Self::NotApplied(_) => {
+                None
+            }
+        }
+    }
+
     /// Returns the exit code of `sandpatch apply`.
     pub fn exit(&self) -> Exit {
         match self {

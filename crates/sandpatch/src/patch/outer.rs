@@ -126,16 +126,7 @@ fn apply(text: &str, request: &Request) -> Exit {
 
 fn apply_in(text: &str, directory: &Path, request: &Request) -> Exit {
     if request.policy.backend == Backend::None {
-        render::note("no sandbox: the patch is applied with the rights of this process");
-        let mut roots = vec![directory.to_path_buf()];
-        roots.extend(request.policy.writable.iter().cloned());
-        let job = Job {
-            output: request.output,
-            switches: request.switches,
-            roots,
-            codes: request.codes,
-        };
-        return inner::apply(text, directory, &job);
+        return unconfined(text, directory, request);
     }
     let planned = match workspace::plan(directory, &request.policy, Purpose::Patch) {
         Ok(planned) => planned,
@@ -169,6 +160,20 @@ fn apply_in(text: &str, directory: &Path, request: &Request) -> Exit {
         },
         Err(error) => render::no_sandbox(&error),
     }
+}
+
+/// Applies the patch in this process, and says that there is no sandbox.
+fn unconfined(text: &str, directory: &Path, request: &Request) -> Exit {
+    render::note("no sandbox: the patch is applied with the rights of this process");
+    let mut roots = vec![directory.to_path_buf()];
+    roots.extend(request.policy.writable.iter().cloned());
+    let job = Job {
+        output: request.output,
+        switches: request.switches,
+        roots,
+        codes: request.codes,
+    };
+    inner::apply(text, directory, &job)
 }
 
 fn stage_killed(number: i32) -> Exit {
