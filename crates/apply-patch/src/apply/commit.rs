@@ -2,7 +2,6 @@
 //! back when one of them cannot be made.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 
 use safe_fs::{Entry, ErrorKind, Location, LostAttribute, Roots, Staged, Step};
 
@@ -115,22 +114,16 @@ impl Transaction<'_> {
             },
         };
         let keeps_its_own = *attributes == Attributes::Like(*slot);
-        match safe_fs::stage(directory, content, like) {
-            // Writing in place would lose it as well (capabilities(7)).
-            Ok(staged) if loses_capabilities(&staged) => {
-                let what = "file capabilities".to_owned();
-                Err(self.failed(effect, Cause::WouldLose { what }))
-            }
-            // A rename or an edit alone would keep it.
-            Ok(staged) if !keeps_its_own && !staged.lost().is_empty() => {
-                let lost: Vec<String> = staged.lost().iter().map(lost_name).collect();
-                let what = lost.join(", ");
-                Err(self.failed(effect, Cause::WouldLose { what }))
-            }
-            Ok(staged) if keeps_its_own && !staged.lost().is_empty() => Ok(Ready::InPlace),
-            Ok(staged) => Ok(Ready::Swap(staged)),
-            Err(error) if keeps_its_own && is_denied(&error) => Ok(Ready::InPlace),
-            Err(error) => Err(self.failure(effect, &error)),
+        let staged = match safe_fs::stage(directory, content, like) {
+            Ok(staged) => staged,
+            Err(error) if keeps_its_own && is_denied(&error) => return Ok(Ready::InPlace),
+            Err(error) => return Err(self.failure(effect, &error)),
+        };
+        match would_lose(&staged) {
+            None => Ok(Ready::Swap(staged)),
+            // Writing in place would lose capabilities as well (capabilities(7)).
+            Some(_) if keeps_its_own && !loses_capabilities(&staged) => Ok(Ready::InPlace),
+            Some(cause) => Err(self.failed(effect, cause)),
         }
     }
 
@@ -217,6 +210,9 @@ impl Transaction<'_> {
                 let like = safe_fs::Attributes::Like(pinned);
                 let staged = safe_fs::stage(at.dir(), &bytes, like)
                     .map_err(|error| self.failure(effect, &error))?;
+                if let Some(cause) = would_lose(&staged) {
+                    return Err(self.failed(effect, cause));
+                }
                 self.record(effect, safe_fs::create(staged, &at))?;
                 self.record(effect, safe_fs::remove(source, pinned))?;
             }
@@ -331,19 +327,29 @@ impl Transaction<'_> {
     }
 }
 
+const CAPABILITIES: &str = "security.capability";
+
+/// Returns the refusal of a new inode that could not be given all that the old one has.
+fn would_lose(staged: &Staged) -> Option<Cause> {
+    let lost: Vec<String> = staged.lost().iter().map(lost_name).collect();
+    let what = lost.join(", ");
+    (!lost.is_empty()).then_some(Cause::WouldLose { what })
+}
+
 fn lost_name(lost: &LostAttribute) -> String {
     match lost {
         LostAttribute::Owner => "owner".to_owned(),
         LostAttribute::Group => "group".to_owned(),
         LostAttribute::Mode => "mode".to_owned(),
+        LostAttribute::Xattr(name) if name == CAPABILITIES => "file capabilities".to_owned(),
         LostAttribute::Xattr(name) => name.display().to_string(),
         _ => "extended attributes".to_owned(),
     }
 }
 
 fn loses_capabilities(staged: &Staged) -> bool {
-    let name = OsStr::new("security.capability");
-    let is_it = |lost: &LostAttribute| matches!(lost, LostAttribute::Xattr(xattr) if xattr == name);
+    let is_it =
+        |lost: &LostAttribute| matches!(lost, LostAttribute::Xattr(it) if it == CAPABILITIES);
     staged.lost().iter().any(is_it)
 }
 

@@ -54,17 +54,6 @@ impl Effect {
     }
 }
 
-impl Effect {
-    /// Returns the places that the effect is about.
-    pub fn places(&self) -> impl Iterator<Item = SlotId> + use<> {
-        let (first, second) = match self {
-            Self::Rename { from, to, .. } => (*from, Some(*to)),
-            Self::Write { slot, .. } | Self::Remove { slot, .. } => (*slot, None),
-        };
-        std::iter::once(first).chain(second)
-    }
-}
-
 /// Everything that is to be done, and what is to be said of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
