@@ -47,6 +47,8 @@ impl Note {
             Self::Ambiguous { .. } => "ambiguous",
             Self::Loose { .. } => "loose-match",
             Self::LeftBehind { .. } => "left-behind",
+            Self::Recovered { .. } => "recovered",
+            Self::NotRestored { .. } => "not-restored",
             Self::InPlace { .. } => "written-in-place",
             Self::AttributesLost { .. } => "attributes-lost",
             Self::NotShown { why, .. } => match why {

@@ -27,7 +27,7 @@ pub mod report;
 pub mod syntax;
 pub mod text;
 
-pub use apply::{ApplyError, Preview, apply, check, preview};
+pub use apply::{ApplyError, Preview, apply, check, preview, recover};
 pub use edit::{Edited, edit};
 pub use options::Options;
 pub use syntax::parse;

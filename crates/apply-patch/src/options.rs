@@ -1,5 +1,7 @@
 //! The switches in which the two dialects differ, as one value.
 
+pub use safe_fs::Durability;
+
 /// What to do when an Add or a Move meets an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnExisting {
@@ -71,6 +73,8 @@ pub struct Options {
     pub linked_files: LinkedFiles,
     /// An update that changes nothing.
     pub unchanged: Unchanged,
+    /// What has to have reached the disk before a patch counts as applied.
+    pub durability: Durability,
 }
 
 impl Options {
@@ -83,6 +87,7 @@ impl Options {
             final_newline: FinalNewline::Keep,
             linked_files: LinkedFiles::Follow,
             unchanged: Unchanged::Note,
+            durability: Durability::Process,
         }
     }
 
@@ -95,6 +100,7 @@ impl Options {
             final_newline: FinalNewline::Add,
             linked_files: LinkedFiles::Follow,
             unchanged: Unchanged::Modified,
+            durability: Durability::Process,
         }
     }
 }

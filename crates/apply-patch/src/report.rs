@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use safe_fs::{Direction, JOURNAL_NAME};
+
 use crate::edit::Landing;
 use crate::locate::Ambiguity;
 
@@ -109,6 +111,18 @@ pub enum Note {
         /// The path as the patch spells it.
         path: String,
     },
+    /// An earlier patch had been interrupted, and was ended first.
+    Recovered {
+        /// Whether it was finished or taken back.
+        direction: Direction,
+    },
+    /// A file of an interrupted patch was changed by somebody else since, and stays as it is.
+    NotRestored {
+        /// The file.
+        path: PathBuf,
+        /// Where its content from before the patch is.
+        kept: Option<PathBuf>,
+    },
     /// A change that a diff cannot show, or not so that it can be applied.
     NotShown {
         /// The path as the diff spells it.
@@ -132,7 +146,10 @@ impl Note {
             | Self::Loose { path, .. }
             | Self::AttributesLost { path, .. }
             | Self::InPlace { path } => Path::new(path),
-            Self::LeftBehind { path } | Self::NotShown { path, .. } => path,
+            Self::LeftBehind { path }
+            | Self::NotRestored { path, .. }
+            | Self::NotShown { path, .. } => path,
+            Self::Recovered { .. } => Path::new(JOURNAL_NAME),
         }
     }
 }

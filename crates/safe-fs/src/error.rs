@@ -43,6 +43,12 @@ pub enum Operation {
     FindLinks,
     /// Locking the workspace.
     Lock,
+    /// Writing down what is about to be done.
+    Journal,
+    /// Taking up what a killed transaction left.
+    Recover,
+    /// Waiting until a change has reached the disk.
+    Sync,
     /// Taking a change back.
     Undo,
     /// Dropping what a change kept for its undo.
@@ -68,6 +74,9 @@ impl std::fmt::Display for Operation {
             Self::MakeDirectory => "make directory",
             Self::FindLinks => "find links below",
             Self::Lock => "lock",
+            Self::Journal => "write the journal",
+            Self::Recover => "recover from the journal",
+            Self::Sync => "flush to the disk",
             Self::Undo => "undo the change of",
             Self::Finish => "finish the change of",
         })
@@ -142,6 +151,9 @@ pub enum ErrorKind {
         /// The link count.
         links: u64,
     },
+    /// The file has the journal's name and is no journal that was written here.
+    #[error("not a journal that was written here")]
+    NotAJournal,
     /// The kernel refuses (`EACCES`, `EPERM`).
     #[error("permission denied")]
     PermissionDenied,

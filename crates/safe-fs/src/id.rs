@@ -2,11 +2,12 @@
 //! while somebody holds the file open.
 
 use nix::sys::stat::FileStat;
+use serde::{Deserialize, Serialize};
 
 /// Names an inode: equal values are one file as long as one side is held open.
 ///
 /// Inode numbers are reused once a file is gone (`inode(7)`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileId {
     /// The device that holds the file (`st_dev`).
     pub dev: u64,
@@ -23,21 +24,34 @@ impl FileId {
     }
 }
 
+/// Seconds and nanoseconds since 1970.
+pub(crate) type Time = (i64, u32);
+
 /// Tells a file from a later one that got its inode number again, without
-/// holding it open: by size and modification time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// holding it open: by the time of its birth, its size and its modification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     pub(crate) id: FileId,
-    size: i64,
-    modified: (i64, i64),
+    /// When the inode was made (`statx(2)`, Linux 4.11); not every file system knows.
+    pub(crate) birth: Option<Time>,
+    pub(crate) size: u64,
+    pub(crate) modified: Time,
 }
 
 impl Stamp {
-    pub(crate) fn of(stat: &FileStat) -> Self {
-        Self {
-            id: FileId::of(stat),
-            size: stat.st_size,
-            modified: (stat.st_mtime, stat.st_mtime_nsec),
-        }
+    /// Tells whether both are of one inode, whatever was written to it.
+    ///
+    /// An overlay makes a file anew when it is first changed, which keeps its
+    /// number, size and modification time, but not its birth.
+    pub(crate) fn is_same_inode(&self, other: &Self) -> bool {
+        let unwritten = (self.size, self.modified) == (other.size, other.modified);
+        self.id == other.id && (self.birth == other.birth || unwritten)
+    }
+
+    /// Tells whether this is the same inode after it was written in place.
+    ///
+    /// Without a time of birth only the number can tell.
+    pub(crate) fn is_rewritten(&self, before: &Self) -> bool {
+        self.id == before.id && self.birth == before.birth
     }
 }

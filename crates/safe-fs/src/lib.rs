@@ -12,7 +12,9 @@
 //! * **[`Location`]**: a proved place, whether or not something is there;
 //! * **[`Pinned`]**: a file that was found there, held by its inode;
 //! * **[`Staged`]**: a new inode that has no name yet;
-//! * **[`Step`]**: a change that was made and can be undone or finished.
+//! * **[`Step`]**: a change that was made and can be undone or finished;
+//! * **[`Transaction`]**: steps of which all happen or none, written down before
+//!   they are made, so that the next run can end what a killed one began.
 //!
 //! What this crate is not: it holds no policy (which roots, which guards) and
 //! knows nothing of patches. It promises nothing against a process that may
@@ -24,6 +26,7 @@ mod entry;
 mod error;
 mod guard;
 mod id;
+mod journal;
 mod links;
 mod location;
 mod lock;
@@ -35,21 +38,24 @@ mod roots;
 mod step;
 mod sys;
 mod temporary;
+mod transaction;
 
 pub use dir::Dir;
 pub use entry::{Entry, SpecialKind};
 pub use error::{Error, ErrorKind, LinkHop, Operation};
 pub use guard::{Guard, GuardDepth};
 pub use id::FileId;
+pub use journal::{Conflict, Direction, Durability, JOURNAL_NAME, Recovered};
 pub use links::{Complete, LinkSearch};
 pub use location::{Location, LocationKey};
 pub use lock::WorkspaceLock;
 pub use ops::{
-    Attributes, LostAttribute, Staged, create, make_directories, relink, relink_as, remove,
-    remove_as, rename, replace, rewrite, stage, temporary_name,
+    Attributes, LostAttribute, Staged, create, make_directories, relink, remove, rename, replace,
+    rewrite, stage,
 };
 pub use pinned::Pinned;
 pub use resolver::Resolver;
 pub use roots::Roots;
-pub use step::{Step, TemporaryName};
+pub use step::Step;
 pub use temporary::TEMPORARY_PREFIX;
+pub use transaction::{Transaction, Unsettled};

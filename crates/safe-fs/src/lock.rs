@@ -21,11 +21,11 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub struct WorkspaceLock(#[allow(dead_code, reason = "held for its drop")] Flock<OwnedFd>);
 
 impl Roots {
-    /// Locks the first root's directory (`flock(2)`, `LOCK_EX`), waiting at
+    /// Locks the workspace's directory (`flock(2)`, `LOCK_EX`), waiting at
     /// most `timeout_ms`; `None` when another holds it for so long, or when
     /// the directory cannot be read or locked.
     pub fn lock(&self, timeout_ms: u64) -> Result<Option<WorkspaceLock>, Error> {
-        let Some((opened, path)) = self.open_first() else {
+        let Some((opened, path)) = self.open_workspace() else {
             return Ok(None);
         };
         let mut fd = match opened {

@@ -5,12 +5,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use nix::fcntl::OFlag;
 use nix::sys::stat::{FileStat, SFlag};
 
 use crate::error::{Context, Error, ErrorKind, Operation};
-use crate::id::FileId;
+use crate::id::{FileId, Stamp, Time};
 use crate::location::Location;
 use crate::sys;
 
@@ -19,6 +20,7 @@ use crate::sys;
 pub struct Pinned {
     fd: OwnedFd,
     stat: FileStat,
+    stamp: OnceLock<Stamp>,
     at: Location,
 }
 
@@ -35,7 +37,12 @@ pub(crate) enum Compare {
 
 impl Pinned {
     pub(crate) fn new(fd: OwnedFd, stat: FileStat, at: Location) -> Self {
-        Self { fd, stat, at }
+        Self {
+            fd,
+            stat,
+            stamp: OnceLock::new(),
+            at,
+        }
     }
 
     /// Returns the file's identity.
@@ -82,10 +89,19 @@ impl Pinned {
         nanoseconds(self.stat.st_ctime, self.stat.st_ctime_nsec)
     }
 
-    /// Returns when the inode was made, since 1970 (`statx(2)`, Linux 4.11):
-    /// with the identity it names one file for ever. Not every file system knows.
-    pub fn birth_ns(&self) -> Result<Option<i128>, Error> {
-        sys::birth_ns(self.fd.as_fd()).during(Operation::Inspect, self.path())
+    /// Returns the time of the last access, as a journal keeps it.
+    pub(crate) fn accessed(&self) -> Time {
+        let nanoseconds = u32::try_from(self.stat.st_atime_nsec).unwrap_or(0);
+        (self.stat.st_atime, nanoseconds)
+    }
+
+    /// Returns what a journal tells the inode by.
+    pub(crate) fn stamp(&self) -> Result<Stamp, Error> {
+        if let Some(known) = self.stamp.get() {
+            return Ok(*known);
+        }
+        let stamp = sys::stamp_fd(self.fd.as_fd()).during(Operation::Inspect, self.path())?;
+        Ok(*self.stamp.get_or_init(|| stamp))
     }
 
     /// Reads the whole file from its inode, whatever its name is now.

@@ -256,9 +256,17 @@ impl Roots {
         &self.ids
     }
 
-    /// Opens the first root's own directory for reading, for the lock.
-    pub(crate) fn open_first(&self) -> Option<(io::Result<std::os::fd::OwnedFd>, &Path)> {
-        self.roots.first().map(|root| {
+    /// Returns the root that patches to one workspace meet in: the base
+    /// directory, or when that is no root the first one.
+    pub(crate) fn workspace(&self) -> Option<&Root> {
+        let base = self.base.dir.id();
+        let own = self.roots.iter().find(|root| root.dir.id() == base);
+        own.or(self.roots.first())
+    }
+
+    /// Opens the workspace's own directory for reading, for the lock.
+    pub(crate) fn open_workspace(&self) -> Option<(io::Result<std::os::fd::OwnedFd>, &Path)> {
+        self.workspace().map(|root| {
             let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
             (
                 sys::open_at(root.dir.as_fd(), ".".as_ref(), flags),

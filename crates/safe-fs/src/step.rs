@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use nix::sys::stat::FileStat;
 
@@ -26,33 +27,12 @@ pub struct Step {
     change: Change,
 }
 
-/// Names a temporary entry that a step holds.
-#[derive(Clone, Copy, Debug)]
-pub struct TemporaryName<'a> {
-    /// The directory it is in.
-    pub dir: &'a Dir,
-    /// Its name there.
-    pub name: &'a OsStr,
-}
-
 #[derive(Debug)]
 pub(crate) enum Change {
-    Created {
-        new: Stamp,
-    },
-    Replaced {
-        aside: Held,
-        new: Stamp,
-        old: FileId,
-    },
-    Removed {
-        aside: Held,
-        old: FileId,
-    },
-    Renamed {
-        to: Location,
-        id: FileId,
-    },
+    Created { new: Stamp },
+    Replaced { aside: Held, new: Stamp, old: Stamp },
+    Removed { aside: Held, old: Stamp },
+    Renamed { to: Location, moved: Stamp },
     Rewritten(Box<Rewriting>),
     MadeDirectories(Vec<MadeDirectory>),
 }
@@ -90,15 +70,28 @@ impl Step {
         let place = sys::pair(&self.at.dir, &self.at.name);
         let result = match &self.change {
             Change::Created { new } => undo_create(place, *new),
-            Change::Replaced { aside, new, old } => undo_replace(place, aside, *new, *old),
+            Change::Replaced { aside, new, old } => undo_replace(place, aside.pair(), *new, *old),
             Change::Removed { aside, old } => undo_move(aside.pair(), place, *old),
-            Change::Renamed { to, id } => undo_move(sys::pair(&to.dir, &to.name), place, *id),
+            Change::Renamed { to, moved } => undo_move(sys::pair(&to.dir, &to.name), place, *moved),
             Change::Rewritten(rewriting) => undo_rewrite(rewriting),
             Change::MadeDirectories(made) => undo_directories(made),
         };
         match result.during(OP, self.at.path())? {
             Undone::Yes => Ok(()),
             Undone::Foreign => Err(Error::new(OP, self.at.path(), ErrorKind::Changed)),
+        }
+    }
+
+    /// Returns the place, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        self.at.path()
+    }
+
+    /// Waits until a file that was written in place has reached the disk (`fsync(2)`).
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        match &self.change {
+            Change::Rewritten(rewriting) => sys::sync(rewriting.fd.as_fd()),
+            _ => Ok(()),
         }
     }
 
@@ -116,77 +109,88 @@ impl Step {
             }
         }
     }
-
-    /// Returns the temporary names that the step holds, for a journal.
-    pub fn temporary_names(&self) -> impl Iterator<Item = TemporaryName<'_>> {
-        let aside = match &self.change {
-            Change::Replaced { aside, .. } | Change::Removed { aside, .. } => Some(aside),
-            _ => None,
-        };
-        aside.into_iter().map(|held| TemporaryName {
-            dir: &held.dir,
-            name: &held.name,
-        })
-    }
 }
 
-enum Undone {
+pub(crate) enum Undone {
     Yes,
     /// Somebody else's file is in the way.
     Foreign,
 }
 
-/// Tells what is at a name; nothing when nothing is.
+pub(crate) type Place<'a> = (std::os::fd::BorrowedFd<'a>, &'a OsStr);
+
 fn stamp(place: Place<'_>) -> io::Result<Option<Stamp>> {
-    match sys::stat_at(place.0, place.1) {
-        Ok(stat) => Ok(Some(Stamp::of(&stat))),
-        Err(error) if sys::is(&error, libc::ENOENT) => Ok(None),
-        Err(error) => Err(error),
-    }
+    sys::stamp_at(place.0, place.1)
 }
 
-fn identity(place: Place<'_>) -> io::Result<Option<FileId>> {
-    Ok(stamp(place)?.map(|stamp| stamp.id))
+fn is_inode(found: Option<Stamp>, wanted: Stamp) -> bool {
+    found.is_some_and(|found| found.is_same_inode(&wanted))
 }
 
-type Place<'a> = (std::os::fd::BorrowedFd<'a>, &'a OsStr);
+fn unlink(place: Place<'_>) -> io::Result<Undone> {
+    sys::unlink_at(place.0, place.1).map(|()| Undone::Yes)
+}
 
-fn undo_create(place: Place<'_>, new: Stamp) -> io::Result<Undone> {
+pub(crate) fn undo_create(place: Place<'_>, new: Stamp) -> io::Result<Undone> {
     match stamp(place)? {
         None => Ok(Undone::Yes),
-        Some(found) if found == new => sys::unlink_at(place.0, place.1).map(|()| Undone::Yes),
+        Some(found) if found == new => unlink(place),
         Some(_) => Ok(Undone::Foreign),
     }
 }
 
-/// Swaps the old inode back, looks at what came out, and only then removes it.
-fn undo_replace(place: Place<'_>, aside: &Held, new: Stamp, old: FileId) -> io::Result<Undone> {
-    if stamp(place)? != Some(new) || identity(aside.pair())? != Some(old) {
-        return Ok(Undone::Foreign);
+/// Undoes a replacement from wherever it was interrupted.
+pub(crate) fn undo_replace(
+    place: Place<'_>,
+    aside: Place<'_>,
+    new: Stamp,
+    old: Stamp,
+) -> io::Result<Undone> {
+    let (found, kept) = (stamp(place)?, stamp(aside)?);
+    if is_inode(found, old) {
+        // It was not swapped yet: what has the other name goes, if it is ours.
+        return match kept {
+            None => Ok(Undone::Yes),
+            Some(kept) if kept == new || kept.is_same_inode(&old) => unlink(aside),
+            Some(_) => Ok(Undone::Foreign),
+        };
     }
-    match sys::exchange(aside.pair(), place) {
+    match found {
+        Some(found) if found == new && is_inode(kept, old) => swap_back(place, aside, new),
+        None if is_inode(kept, old) => move_new(aside, place).map(|()| Undone::Yes),
+        _ => Ok(Undone::Foreign),
+    }
+}
+
+/// Swaps the old inode back, looks at what came out, and only then removes it.
+fn swap_back(place: Place<'_>, aside: Place<'_>, new: Stamp) -> io::Result<Undone> {
+    match sys::exchange(aside, place) {
         Err(error) if sys::lacks_rename_flag(&error) => {
-            return sys::rename_over(aside.pair(), place).map(|()| Undone::Yes);
+            return sys::rename_over(aside, place).map(|()| Undone::Yes);
         }
         result => result?,
     }
-    if stamp(aside.pair())? != Some(new) {
-        sys::exchange(aside.pair(), place)?;
+    if stamp(aside)? != Some(new) {
+        sys::exchange(aside, place)?;
         return Ok(Undone::Foreign);
     }
-    sys::unlink_at(aside.dir.as_fd(), &aside.name).map(|()| Undone::Yes)
+    unlink(aside)
 }
 
-fn undo_move(from: Place<'_>, to: Place<'_>, id: FileId) -> io::Result<Undone> {
-    if identity(from)? != Some(id) {
-        return Ok(Undone::Foreign);
+/// Takes a move back from wherever it was interrupted.
+pub(crate) fn undo_move(from: Place<'_>, to: Place<'_>, moved: Stamp) -> io::Result<Undone> {
+    match (is_inode(stamp(from)?, moved), is_inode(stamp(to)?, moved)) {
+        (true, true) => unlink(from),
+        // Where something else is by now, this fails and replaces nothing.
+        (true, false) => move_new(from, to).map(|()| Undone::Yes),
+        (false, true) => Ok(Undone::Yes),
+        _ => Ok(Undone::Foreign),
     }
-    move_new(from, to).map(|()| Undone::Yes)
 }
 
 fn undo_rewrite(rewriting: &Rewriting) -> io::Result<Undone> {
     let fd = rewriting.fd.as_fd();
-    if Stamp::of(&sys::stat_fd(fd)?) != rewriting.after {
+    if sys::stamp_fd(fd)? != rewriting.after {
         return Ok(Undone::Foreign);
     }
     restore(fd, &rewriting.old, &rewriting.before).map(|()| Undone::Yes)
@@ -196,7 +200,7 @@ fn undo_rewrite(rewriting: &Rewriting) -> io::Result<Undone> {
 fn undo_directories(made: &[MadeDirectory]) -> io::Result<Undone> {
     for directory in made.iter().rev() {
         let place = sys::pair(&directory.parent, &directory.name);
-        if identity(place)? != Some(directory.id) {
+        if stamp(place)?.map(|found| found.id) != Some(directory.id) {
             continue;
         }
         match sys::rmdir_at(place.0, place.1) {

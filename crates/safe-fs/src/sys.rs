@@ -15,6 +15,8 @@ use nix::sys::stat::{FileStat, Mode};
 use nix::unistd::{AccessFlags, UnlinkatFlags};
 use rustix::fs::RenameFlags;
 
+use crate::id::{FileId, Stamp};
+
 /// Pins a directory: no right to read it is needed (`open(2)`, `O_PATH`).
 pub(crate) const PIN_DIRECTORY: OFlag = OFlag::O_PATH
     .union(OFlag::O_DIRECTORY)
@@ -207,6 +209,31 @@ pub(crate) fn truncate(fd: BorrowedFd<'_>, length_bytes: u64) -> io::Result<()> 
     retry(|| nix::unistd::ftruncate(fd, length))
 }
 
+/// `fsync(fd)`.
+pub(crate) fn sync(fd: BorrowedFd<'_>) -> io::Result<()> {
+    retry_rustix(|| rustix::fs::fsync(fd))
+}
+
+/// `fsync` of a directory that is pinned only.
+pub(crate) fn sync_directory(dir: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
+    sync(open_at(dir, OsStr::new("."), flags)?.as_fd())
+}
+
+/// The file system has no unnamed files, or the kernel no `O_TMPFILE`
+/// (`open(2)`), or there is no `/proc` to name one by.
+pub(crate) fn lacks_unnamed(error: &io::Error) -> bool {
+    [
+        libc::EOPNOTSUPP,
+        libc::EISDIR,
+        libc::EINVAL,
+        libc::ENOENT,
+        libc::ENOSYS,
+    ]
+    .iter()
+    .any(|errno| is(error, *errno))
+}
+
 /// Fills a word from the kernel's random source (`getrandom(2)`).
 pub(crate) fn random() -> io::Result<u64> {
     let mut bytes = [0_u8; 8];
@@ -234,16 +261,36 @@ pub(crate) fn pair<'a>(dir: &'a impl AsFd, name: &'a OsStr) -> (BorrowedFd<'a>, 
     (dir.as_fd(), name)
 }
 
-/// `statx(fd, "", AT_EMPTY_PATH, STATX_BTIME)` (Linux 4.11): when the inode
-/// was made, since 1970; nothing where the file system does not know.
-pub(crate) fn birth_ns(fd: BorrowedFd<'_>) -> io::Result<Option<i128>> {
-    use rustix::fs::{AtFlags, StatxFlags};
-    let wanted = StatxFlags::BTIME;
-    let stat = retry_rustix(|| rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, wanted))?;
-    let known = StatxFlags::from_bits_retain(stat.stx_mask).contains(wanted);
-    let birth = stat.stx_btime;
-    let nanoseconds = i128::from(birth.tv_sec) * 1_000_000_000 + i128::from(birth.tv_nsec);
-    Ok(known.then_some(nanoseconds))
+/// `statx(fd, "", AT_EMPTY_PATH)` (Linux 4.11).
+pub(crate) fn stamp_fd(fd: BorrowedFd<'_>) -> io::Result<Stamp> {
+    stamp(fd, OsStr::new(""), rustix::fs::AtFlags::EMPTY_PATH)
+}
+
+/// `statx(dir, name, AT_SYMLINK_NOFOLLOW)`; nothing when nothing is there.
+pub(crate) fn stamp_at(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<Stamp>> {
+    use rustix::fs::AtFlags;
+    match stamp(dir, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT) {
+        Ok(stamp) => Ok(Some(stamp)),
+        Err(error) if is(&error, libc::ENOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn stamp(dir: BorrowedFd<'_>, name: &OsStr, flags: rustix::fs::AtFlags) -> io::Result<Stamp> {
+    use rustix::fs::StatxFlags;
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let stat = retry_rustix(|| rustix::fs::statx(dir, name, flags, wanted))?;
+    let known = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
+    let time = |time: rustix::fs::StatxTimestamp| (time.tv_sec, time.tv_nsec);
+    Ok(Stamp {
+        id: FileId {
+            dev: rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor),
+            ino: stat.stx_ino,
+        },
+        birth: known.then(|| time(stat.stx_btime)),
+        size: stat.stx_size,
+        modified: time(stat.stx_mtime),
+    })
 }
 
 /// `statx(fd, "", AT_EMPTY_PATH)`: whether names in a directory can only be

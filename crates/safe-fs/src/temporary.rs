@@ -22,6 +22,17 @@ pub(crate) fn aside_of(name: &OsStr) -> OsString {
     aside
 }
 
+/// Tells whether a name has the shape of a temporary one.
+pub(crate) fn is_temporary(name: &[u8]) -> bool {
+    const SUFFIXES: [&[u8]; 3] = [b"-new", b"-old", b"-new-old"];
+    let random = name.strip_prefix(TEMPORARY_PREFIX.as_bytes());
+    random
+        .and_then(|rest| rest.split_at_checked(16))
+        .is_some_and(|(digits, suffix)| {
+            digits.iter().all(u8::is_ascii_hexdigit) && SUFFIXES.contains(&suffix)
+        })
+}
+
 /// A name that disappears with its owner unless it is kept.
 #[derive(Debug)]
 pub(crate) struct Temporary {
@@ -112,6 +123,18 @@ mod tests {
     fn names_differ_and_have_the_shape() {
         let (one, other) = (name("-old").unwrap(), name("-old").unwrap());
         assert_ne!(one, other);
+        assert!(is_temporary(one.as_encoded_bytes()));
+        assert!(is_temporary(
+            aside_of(&name("-new").unwrap()).as_encoded_bytes()
+        ));
+        for other in [
+            ".sandpatch-journal",
+            ".sandpatch-",
+            ".sandpatch-0123456789abcdef",
+            "a",
+        ] {
+            assert!(!is_temporary(other.as_bytes()), "{other}");
+        }
         let text = one.into_string().unwrap();
         let middle = text
             .strip_prefix(".sandpatch-")

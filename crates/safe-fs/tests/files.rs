@@ -69,9 +69,7 @@ both_resolvers! {
         let old = tree.file(&at);
         let step = replace(tree.stage(&at, "new"), &at, &old).unwrap();
         assert_eq!(tree.content("root/file"), "new");
-        assert_eq!(step.temporary_names().count(), 1);
-        assert!(step.temporary_names().all(|temporary| tree
-            .names("root").iter().any(|name| temporary.name == name.as_str())));
+        assert_eq!(tree.names("root").len(), TREE.len() + 1);
         step.undo().unwrap();
         assert_eq!((tree.content("root/file"), tree.names("root")), ("file".into(), TREE.map(String::from).to_vec()));
         assert_eq!(tree.file(&at).id(), old.id());
@@ -316,36 +314,6 @@ both_resolvers! {
         drop(held);
         assert!(tree.roots.lock(0).unwrap().is_some());
     }
-}
-
-/// A journal is written before the change, so it must know the names before.
-#[test]
-fn temporary_names_are_known_before() {
-    let tree = Tree::new(Resolver::detect());
-    let at = tree.at("file");
-    let old = tree.file(&at);
-    let staged = tree.stage(&at, "new");
-    let name = staged.temporary_name().to_os_string();
-    assert!(
-        name.to_str()
-            .unwrap()
-            .starts_with(safe_fs::TEMPORARY_PREFIX)
-    );
-    let born = staged.birth_ns().unwrap();
-    let step = replace(staged, &at, &old).unwrap();
-    assert!(
-        step.temporary_names()
-            .all(|temporary| temporary.name == name)
-    );
-    assert_eq!(tree.file(&at).birth_ns().unwrap(), born);
-    step.undo().unwrap();
-    let name = safe_fs::temporary_name().unwrap();
-    let step = safe_fs::remove_as(&at, &tree.file(&at), &name).unwrap();
-    assert!(
-        step.temporary_names()
-            .all(|temporary| temporary.name == name)
-    );
-    step.finish().unwrap();
 }
 
 #[test]

@@ -223,6 +223,11 @@ fn errors(outcome: &Outcome) -> Vec<ErrorEntry<'_>> {
                 ..ErrorEntry::from(&**failure)
             }]
         }
+        Outcome::NotApplied(problem @ ApplyError::NotRecovered(error)) => vec![ErrorEntry {
+            hint: Some(words::recovery_hint(error).to_owned()),
+            errno: error.errno(),
+            ..plain("not-recovered", problem.to_string())
+        }],
         Outcome::NotApplied(problem @ ApplyError::Empty) => {
             vec![plain("empty-patch", problem.to_string())]
         }

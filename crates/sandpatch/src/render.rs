@@ -64,6 +64,10 @@ pub fn outcome(outcome: &Outcome, exit: Exit) -> Exit {
         }
         Outcome::NoRoots(problem) => stderr(&format!("Error: {problem}\n")),
         Outcome::NotApplied(ApplyError::Failed(problems)) => failures(problems),
+        Outcome::NotApplied(problem @ ApplyError::NotRecovered(error)) => {
+            let hint = words::recovery_hint(error);
+            stderr(&format!("{problem}\n  hint: {hint}\n"));
+        }
         Outcome::NotApplied(problem) => stderr(&format!("{problem}\n")),
         Outcome::Applied(report) => {
             notes(report);

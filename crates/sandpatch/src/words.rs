@@ -6,6 +6,8 @@ use std::path::Path;
 use apply_patch::failure::{Cause, Failure, FailureKind, shown};
 use apply_patch::report::{ChangeKind, NotShown, Note, Report};
 
+use safe_fs::{Direction, ErrorKind};
+
 use crate::cli::Action;
 
 /// Returns the lines below a failure: where it is in the patch, what is near, what to do.
@@ -58,6 +60,18 @@ pub fn hint(kind: &FailureKind) -> Option<&'static str> {
     }
 }
 
+/// Returns what helps when an interrupted patch cannot be ended.
+pub fn recovery_hint(error: &safe_fs::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::NotAJournal => "remove that file, if nobody needs it",
+        ErrorKind::Busy => "try again when the other patch has ended",
+        ErrorKind::Outside { .. } => {
+            "name the directory that the interrupted patch could write with --writable DIR"
+        }
+        _ => "see the permissions of that file, and who its owner is",
+    }
+}
+
 /// Returns what helps against an error of the system, by its number (errno(3)).
 fn os_hint(code: i32) -> Option<&'static str> {
     const EPERM: i32 = 1;
@@ -102,6 +116,7 @@ pub const fn weight(note: &Note) -> &'static str {
         Note::Ambiguous { .. }
         | Note::AttributesLost { .. }
         | Note::LeftBehind { .. }
+        | Note::NotRestored { .. }
         | Note::NotShown { .. } => "warning",
         _ => "note",
     }
@@ -151,11 +166,31 @@ pub fn sentence(note: &Note) -> String {
             format!("{path} could not keep its {}", what.join(", "))
         }
         Note::LeftBehind { path } => {
-            format!("the temporary file {} could not be removed", path.display())
+            format!(
+                "the temporary file {} could not be removed; the next patch removes it",
+                path.display()
+            )
         }
+        Note::Recovered {
+            direction: Direction::RolledBack,
+        } => "an earlier patch had been interrupted, and was taken back first".to_owned(),
+        Note::Recovered {
+            direction: Direction::Completed,
+        } => "an earlier patch had been interrupted at its very end, and was finished first"
+            .to_owned(),
+        Note::NotRestored { path, kept } => not_restored(path, kept.as_deref()),
         Note::NotShown { path, why } => not_shown(path, *why),
         other => other.name().to_owned(),
     }
+}
+
+fn not_restored(path: &Path, kept: Option<&Path>) -> String {
+    let path = path.display();
+    let kept = kept.map(|kept| format!("; what it was before is in {}", kept.display()));
+    format!(
+        "{path} belonged to an interrupted patch, was changed since, and stays as it is{}",
+        kept.unwrap_or_default()
+    )
 }
 
 fn not_shown(path: &Path, why: NotShown) -> String {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use safe_fs::{Entry, ErrorKind, Location, LostAttribute, Roots, Staged, Step};
+use safe_fs::{Entry, ErrorKind, Location, LostAttribute, Roots, Staged, Transaction};
 
 use super::ApplyError;
 use super::links;
@@ -34,19 +34,19 @@ pub fn commit(
     roots: &Roots,
     options: &Options,
 ) -> Result<Report, Interrupted> {
-    let mut transaction = Transaction {
+    let mut commit = Commit {
         patch,
         observed,
         roots,
         options,
         effects: &plan.effects,
-        steps: Vec::new(),
+        transaction: Transaction::begin(roots, options.durability),
         notes: Vec::new(),
         vacated: BTreeSet::new(),
     };
-    match transaction.run() {
-        Ok(()) => Ok(transaction.finish(plan.report.clone())),
-        Err(failure) => Err(transaction.roll_back(failure)),
+    match commit.run() {
+        Ok(()) => commit.settle(plan.report.clone()),
+        Err(failure) => Err(interrupted(failure, commit.transaction.roll_back())),
     }
 }
 
@@ -58,19 +58,19 @@ enum Ready {
     InPlace,
 }
 
-struct Transaction<'a> {
+struct Commit<'a> {
     patch: &'a Patch<'a>,
     observed: &'a Observed,
     roots: &'a Roots,
     options: &'a Options,
     effects: &'a [Effect],
-    steps: Vec<Step>,
+    transaction: Transaction<'a>,
     notes: Vec<Note>,
     /// Places whose old entry has been renamed or removed by an earlier effect.
     vacated: BTreeSet<SlotId>,
 }
 
-impl Transaction<'_> {
+impl Commit<'_> {
     fn run(&mut self) -> Result<(), Failure> {
         let effects = self.effects;
         let mut staged = Vec::with_capacity(effects.len());
@@ -91,7 +91,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    fn stage(&self, effect: &Effect) -> Result<Ready, Failure> {
+    fn stage(&mut self, effect: &Effect) -> Result<Ready, Failure> {
         let Effect::Write {
             slot,
             content,
@@ -114,7 +114,7 @@ impl Transaction<'_> {
             },
         };
         let keeps_its_own = *attributes == Attributes::Like(*slot);
-        let staged = match safe_fs::stage(directory, content, like) {
+        let staged = match self.transaction.stage(directory, content, like) {
             Ok(staged) => staged,
             Err(error) if keeps_its_own && is_denied(&error) => return Ok(Ready::InPlace),
             Err(error) => return Err(self.failure(effect, &error)),
@@ -147,23 +147,23 @@ impl Transaction<'_> {
             .pinned(*slot)
             .filter(|_| !self.vacated.contains(slot));
         let Some(old) = old else {
-            let step = safe_fs::create(staged, &at);
-            return self.record(effect, step);
+            let done = self.transaction.create(staged, &at);
+            return self.checked(effect, done);
         };
         // Other names are searched for before the swap: afterwards none is left to find by.
         let others = match attributes {
             Attributes::Like(model) if model == slot => self.other_names(effect, *slot)?,
             _ => Vec::new(),
         };
-        match safe_fs::replace(staged, &at, old) {
+        match self.transaction.replace(staged, &at, old) {
             Err(error) if *error.kind() == ErrorKind::Busy => {
                 return self.rewrite(effect, *slot, content);
             }
-            step => self.record(effect, step)?,
+            done => self.checked(effect, done)?,
         }
         for other in &others {
-            let step = safe_fs::relink(&at, other, old);
-            self.record(effect, step)?;
+            let done = self.transaction.relink(&at, other, old);
+            self.checked(effect, done)?;
         }
         Ok(())
     }
@@ -183,8 +183,9 @@ impl Transaction<'_> {
         let Some(old) = self.observed.pinned(slot) else {
             return Err(self.failed(effect, Cause::Changed));
         };
-        let step = safe_fs::rewrite(self.observed.location(slot), old, content);
-        self.record(effect, step)?;
+        let at = self.observed.location(slot);
+        let done = self.transaction.rewrite(at, old, content);
+        self.checked(effect, done)?;
         let path = self.patch.operations[effect.operation()].path.to_owned();
         self.notes.push(Note::InPlace { path: path.clone() });
         // The kernel drops set-id bits when anybody but the owner writes (inode(7)).
@@ -202,21 +203,25 @@ impl Transaction<'_> {
         };
         let at = self.with_parents(effect, to)?;
         let source = self.observed.location(from);
-        match safe_fs::rename(source, &at, pinned) {
+        match self.transaction.rename(source, &at, pinned) {
             Err(error) if *error.kind() == ErrorKind::CrossDevice => {
                 let bytes = pinned
                     .read()
                     .map_err(|error| self.failure(effect, &error))?;
                 let like = safe_fs::Attributes::Like(pinned);
-                let staged = safe_fs::stage(at.dir(), &bytes, like)
+                let staged = self
+                    .transaction
+                    .stage(at.dir(), &bytes, like)
                     .map_err(|error| self.failure(effect, &error))?;
                 if let Some(cause) = would_lose(&staged) {
                     return Err(self.failed(effect, cause));
                 }
-                self.record(effect, safe_fs::create(staged, &at))?;
-                self.record(effect, safe_fs::remove(source, pinned))?;
+                let done = self.transaction.create(staged, &at);
+                self.checked(effect, done)?;
+                let done = self.transaction.remove(source, pinned);
+                self.checked(effect, done)?;
             }
-            step => self.record(effect, step)?,
+            done => self.checked(effect, done)?,
         }
         self.vacated.insert(from);
         Ok(())
@@ -226,8 +231,8 @@ impl Transaction<'_> {
         let Some(pinned) = self.observed.pinned(slot) else {
             return Err(self.failed(effect, Cause::Changed));
         };
-        let step = safe_fs::remove(self.observed.location(slot), pinned);
-        self.record(effect, step)?;
+        let done = (self.transaction).remove(self.observed.location(slot), pinned);
+        self.checked(effect, done)?;
         self.vacated.insert(slot);
         Ok(())
     }
@@ -238,22 +243,15 @@ impl Transaction<'_> {
         if at.missing().is_empty() {
             return Ok(at.clone());
         }
-        let (at, step) = safe_fs::make_directories(at).map_err(|error| Failure {
+        let made = self.transaction.make_directories(at);
+        made.map_err(|error| Failure {
             kind: FailureKind::CreateParents(cause_of(&error)),
             ..self.failure(effect, &error)
-        })?;
-        self.steps.push(step);
-        Ok(at)
+        })
     }
 
-    fn record(
-        &mut self,
-        effect: &Effect,
-        step: Result<Step, safe_fs::Error>,
-    ) -> Result<(), Failure> {
-        self.steps
-            .push(step.map_err(|error| self.failure(effect, &error))?);
-        Ok(())
+    fn checked<T>(&self, effect: &Effect, done: Result<T, safe_fs::Error>) -> Result<T, Failure> {
+        done.map_err(|error| self.failure(effect, &error))
     }
 
     fn failure(&self, effect: &Effect, error: &safe_fs::Error) -> Failure {
@@ -297,33 +295,41 @@ impl Transaction<'_> {
         }
     }
 
-    fn finish(self, mut report: Report) -> Report {
-        report.notes.extend(self.notes);
-        for step in self.steps {
-            if let Err(error) = step.finish() {
-                report.notes.push(Note::LeftBehind {
+    /// Makes the changes stay; what could not be tidied up is reported.
+    fn settle(self, mut report: Report) -> Result<Report, Interrupted> {
+        report.notes.extend(self.notes.iter().cloned());
+        let Some(last) = self.effects.last() else {
+            return Ok(report);
+        };
+        let about = self.failed(last, Cause::Changed);
+        match self.transaction.settle() {
+            Ok(left) => {
+                let note = |error: &safe_fs::Error| Note::LeftBehind {
                     path: error.path().to_path_buf(),
-                });
+                };
+                report.notes.extend(left.iter().map(note));
+                Ok(report)
+            }
+            Err(unsettled) => {
+                let kind = FailureKind::Write(cause_of(&unsettled.source));
+                Err(interrupted(
+                    Failure { kind, ..about },
+                    unsettled.rolled_back,
+                ))
             }
         }
-        report
     }
+}
 
-    fn roll_back(self, failure: Failure) -> Interrupted {
-        let mut stuck = None;
-        for step in self.steps.into_iter().rev() {
-            if let Err(error) = step.undo() {
-                stuck = stuck.or(Some(error));
-            }
-        }
-        match stuck {
-            Some(source) => Interrupted::Failed(ApplyError::NotRolledBack {
-                failure: Box::new(failure),
-                source,
-            }),
-            None if is_changed(&failure) => Interrupted::Changed(Box::new(failure)),
-            None => Interrupted::Failed(ApplyError::Failed(vec![failure])),
-        }
+/// Says why a transaction ended, and whether that left anything.
+fn interrupted(failure: Failure, rolled_back: Result<(), safe_fs::Error>) -> Interrupted {
+    match rolled_back {
+        Err(source) => Interrupted::Failed(ApplyError::NotRolledBack {
+            failure: Box::new(failure),
+            source,
+        }),
+        Ok(()) if is_changed(&failure) => Interrupted::Changed(Box::new(failure)),
+        Ok(()) => Interrupted::Failed(ApplyError::Failed(vec![failure])),
     }
 }
 

@@ -12,6 +12,7 @@ mod commit;
 mod links;
 mod observe;
 mod preview;
+mod recovery;
 
 use safe_fs::Roots;
 
@@ -23,6 +24,7 @@ use crate::syntax::ast::Patch;
 use commit::Interrupted;
 use observe::Observed;
 pub use preview::Preview;
+pub use recovery::recover;
 
 /// How long a patch waits for another one in the same workspace.
 const LOCK_TIMEOUT_MS: u64 = 10_000;
@@ -48,6 +50,9 @@ pub enum ApplyError {
         /// What kept a step from being undone.
         source: safe_fs::Error,
     },
+    /// An earlier patch was interrupted, or is at work still, and has to end first.
+    #[error("an earlier patch has to be ended first: {0}")]
+    NotRecovered(safe_fs::Error),
 }
 
 fn first_line(failures: &[Failure]) -> String {
@@ -64,10 +69,17 @@ fn first_line(failures: &[Failure]) -> String {
 /// [`ApplyError`]; unless it is [`ApplyError::NotRolledBack`], no file differs
 /// from what it was, and nothing was left behind.
 pub fn apply(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Report, ApplyError> {
-    repeatedly(patch, roots, || {
+    let mut recovered = Vec::new();
+    let mut report = repeatedly(patch, roots, || {
+        recovered.extend(recover(roots)?);
         let (observed, plan) = planned(patch, roots, options)?;
+        recovery::beside(&observed, roots, &mut recovered)?;
         commit::commit(patch, &plan, &observed, roots, options)
-    })
+    })?;
+    report
+        .notes
+        .extend(recovered.iter().flat_map(recovery::notes));
+    Ok(report)
 }
 
 /// Returns what [`apply`] would report, and touches nothing.
@@ -99,7 +111,7 @@ pub fn preview(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Pr
 fn repeatedly<T>(
     patch: &Patch<'_>,
     roots: &Roots,
-    attempt: impl Fn() -> Result<T, Interrupted>,
+    mut attempt: impl FnMut() -> Result<T, Interrupted>,
 ) -> Result<T, ApplyError> {
     if patch.operations.is_empty() {
         return Err(ApplyError::Empty);
@@ -127,6 +139,12 @@ fn planned(
     let observed = observe::observe(patch, roots);
     let plan = plan::plan(patch, observed.snapshot(), options).map_err(Interrupted::of_plan)?;
     Ok((observed, plan))
+}
+
+impl From<ApplyError> for Interrupted {
+    fn from(error: ApplyError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 impl Interrupted {

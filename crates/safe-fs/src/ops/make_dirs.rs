@@ -17,14 +17,24 @@ use crate::sys;
 /// link or a file in its place is refused. The undo removes what was made
 /// and is empty still.
 pub fn make_directories(at: &Location) -> Result<(Location, Step), Error> {
+    make_directories_telling(at, |_, _| Ok(()))
+}
+
+/// Makes them as [`make_directories`] does, and tells of each before it is there.
+pub(crate) fn make_directories_telling(
+    at: &Location,
+    mut tell: impl FnMut(&Dir, &OsStr) -> Result<(), Error>,
+) -> Result<(Location, Step), Error> {
     let mut made = Vec::new();
     let mut ready = at.clone();
     ready.missing.clear();
     for (index, name) in at.missing.iter().enumerate() {
         let depth = at.missing.len() - index;
         let path = at.path.ancestors().nth(depth).unwrap_or(&at.path);
-        let result = make(&ready.dir, name, &mut made);
-        match result.during(Operation::MakeDirectory, path) {
+        let result = tell(&ready.dir, name).and_then(|()| {
+            make(&ready.dir, name, &mut made).during(Operation::MakeDirectory, path)
+        });
+        match result {
             Ok(dir) => ready.dir = dir,
             Err(error) => {
                 Step::new(at, Change::MadeDirectories(made)).undo()?;

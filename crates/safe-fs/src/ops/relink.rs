@@ -4,8 +4,7 @@
 use std::ffi::OsStr;
 
 use super::replace::swap_in;
-use crate::error::{Context, Error, Operation};
-use crate::id::Stamp;
+use crate::error::{Context, Error, ErrorKind, Operation};
 use crate::location::Location;
 use crate::pinned::{Compare, Pinned};
 use crate::step::Step;
@@ -22,9 +21,8 @@ pub fn relink(source: &Location, at: &Location, expected: &Pinned) -> Result<Ste
     relink_as(source, at, expected, &name)
 }
 
-/// Relinks as [`relink`] does, under a name from
-/// [`temporary_name`](crate::temporary_name) that a journal knows already.
-pub fn relink_as(
+/// Relinks as [`relink`] does, with a temporary name that a journal knows already.
+pub(crate) fn relink_as(
     source: &Location,
     at: &Location,
     expected: &Pinned,
@@ -34,7 +32,7 @@ pub fn relink_as(
     let link = sys::pair(&at.dir, name);
     sys::link_at(source.ready(OP)?, link).during(OP, at.path())?;
     let temporary = Temporary::new(at.dir.clone(), name.to_os_string());
-    let stat = sys::stat_at(std::os::fd::AsFd::as_fd(&temporary.dir), &temporary.name);
-    let new = Stamp::of(&stat.during(OP, at.path())?);
+    let new = sys::stamp_at(link.0, link.1).during(OP, at.path())?;
+    let new = new.ok_or_else(|| Error::new(OP, at.path(), ErrorKind::Changed))?;
     swap_in(temporary, new, at, expected, OP)
 }

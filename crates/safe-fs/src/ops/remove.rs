@@ -1,8 +1,7 @@
 //! Taking a name away, so that it can be put back: it is renamed aside first
 //! and unlinked when the step is finished.
 
-use std::ffi::{OsStr, OsString};
-use std::io;
+use std::ffi::OsStr;
 
 use crate::error::{Context, Error, Operation};
 use crate::location::Location;
@@ -13,11 +12,6 @@ use crate::temporary::{self, Held};
 
 const OP: Operation = Operation::Remove;
 
-/// Makes an unguessable name for [`remove_as`] or [`relink_as`](crate::relink_as).
-pub fn temporary_name() -> io::Result<OsString> {
-    temporary::name("-old")
-}
-
 /// Removes the file or link at a place, provided that it is `expected`.
 ///
 /// `renameat2(RENAME_NOREPLACE)` to a temporary name in the same directory;
@@ -25,24 +19,18 @@ pub fn temporary_name() -> io::Result<OsString> {
 /// error is [`ErrorKind::Changed`](crate::ErrorKind::Changed). A link goes
 /// itself; its target stays.
 pub fn remove(at: &Location, expected: &Pinned) -> Result<Step, Error> {
-    let name = temporary_name().during(OP, at.path())?;
+    let name = temporary::name("-old").during(OP, at.path())?;
     remove_as(at, expected, &name)
 }
 
-/// Removes as [`remove`] does, under a name from [`temporary_name`] that a
-/// journal knows already.
-pub fn remove_as(at: &Location, expected: &Pinned, aside: &OsStr) -> Result<Step, Error> {
+/// Removes as [`remove`] does, with a temporary name that a journal knows already.
+pub(crate) fn remove_as(at: &Location, expected: &Pinned, aside: &OsStr) -> Result<Step, Error> {
     expected.expect_at(at, Compare::Content, OP)?;
+    let old = expected.stamp()?;
     let aside = Held {
         dir: at.dir.clone(),
         name: aside.to_os_string(),
     };
     move_verified(at.ready(OP)?, aside.pair(), expected).map_err(|stop| stop.at(OP, at))?;
-    Ok(Step::new(
-        at,
-        Change::Removed {
-            aside,
-            old: expected.id(),
-        },
-    ))
+    Ok(Step::new(at, Change::Removed { aside, old }))
 }

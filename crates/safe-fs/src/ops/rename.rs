@@ -20,13 +20,14 @@ use crate::temporary::move_new;
 pub fn rename(from: &Location, to: &Location, expected: &Pinned) -> Result<Step, Error> {
     const OP: Operation = Operation::Rename;
     expected.expect_at(from, Compare::Content, OP)?;
+    let moved = expected.stamp()?;
     let about = |stop: Stop| stop.between(OP, from, to);
     move_verified(from.ready(OP)?, to.ready(OP)?, expected).map_err(about)?;
     Ok(Step::new(
         from,
         Change::Renamed {
             to: to.clone(),
-            id: expected.id(),
+            moved,
         },
     ))
 }
@@ -34,6 +35,8 @@ pub fn rename(from: &Location, to: &Location, expected: &Pinned) -> Result<Step,
 /// Why a move did not happen.
 pub(super) enum Stop {
     Failed(io::Error),
+    /// Another file was moved, and could not be moved back.
+    Stuck(io::Error),
     Changed,
 }
 
@@ -41,6 +44,7 @@ impl Stop {
     pub(super) fn at(self, op: Operation, at: &Location) -> Error {
         match self {
             Self::Failed(error) => Error::io(op, at.path(), error),
+            Self::Stuck(error) => Error::io(Operation::Undo, at.path(), error),
             Self::Changed => Error::new(op, at.path(), ErrorKind::Changed),
         }
     }
@@ -68,7 +72,7 @@ pub(super) fn move_verified(
     {
         return Ok(());
     }
-    move_new(to, from).map_err(Stop::Failed)?;
+    move_new(to, from).map_err(Stop::Stuck)?;
     arrived.map_err(Stop::Failed)?;
     Err(Stop::Changed)
 }

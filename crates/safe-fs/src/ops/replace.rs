@@ -36,6 +36,7 @@ pub(super) fn swap_in(
     op: Operation,
 ) -> Result<Step, Error> {
     let place = at.ready(op)?;
+    let old = expected.stamp()?;
     match sys::exchange(sys::pair(&temporary.dir, &temporary.name), place) {
         Ok(()) => {}
         Err(error) if sys::lacks_rename_flag(&error) => {
@@ -49,7 +50,6 @@ pub(super) fn swap_in(
         .as_ref()
         .is_ok_and(|now| expected.matches(now, Compare::Content))
     {
-        let old = expected.id();
         return Ok(Step::new(
             at,
             Change::Replaced {
@@ -81,6 +81,7 @@ fn rename_over(
 ) -> Result<Step, Error> {
     let place = at.ready(op)?;
     let path = at.path();
+    let old = expected.stamp()?;
     let name = temporary::aside_of(&temporary.name);
     sys::link_at(place, sys::pair(&at.dir, &name)).during(op, path)?;
     let aside = Temporary::new(at.dir.clone(), name);
@@ -90,7 +91,6 @@ fn rename_over(
     }
     sys::rename_over(sys::pair(&temporary.dir, &temporary.name), place).during(op, path)?;
     drop(temporary.keep());
-    let old = expected.id();
     Ok(Step::new(
         at,
         Change::Replaced {

@@ -12,7 +12,7 @@ use nix::sys::time::TimeSpec;
 
 use super::attributes::chmod;
 use crate::error::{Context, Error, ErrorKind, Operation};
-use crate::id::Stamp;
+use crate::id::Time;
 use crate::location::Location;
 use crate::pinned::{Compare, Pinned};
 use crate::step::{Change, Rewriting, Step};
@@ -49,7 +49,7 @@ pub fn rewrite(at: &Location, expected: &Pinned, bytes: &[u8]) -> Result<Step, E
         restore(fd.as_fd(), &old, &now).during(Operation::Undo, path)?;
         return Err(error).during(OP, path);
     }
-    let after = Stamp::of(&sys::stat_fd(fd.as_fd()).during(OP, path)?);
+    let after = sys::stamp_fd(fd.as_fd()).during(OP, path)?;
     let rewriting = Rewriting {
         fd,
         old,
@@ -78,6 +78,39 @@ fn keep_set_id(fd: BorrowedFd<'_>, before: &FileStat) -> io::Result<()> {
         Err(error) if sys::is(&error, libc::EPERM) => Ok(()),
         result => result,
     }
+}
+
+/// Puts the old bytes back into a file that a killed process was writing new
+/// ones into; refuses when anything else is in it, or when it has other names.
+pub(crate) fn restore_if_mixed(
+    file: &Pinned,
+    (old, new): (&[u8], &[u8]),
+    (accessed, modified): (Time, Time),
+) -> Result<bool, Error> {
+    const OP: Operation = Operation::Recover;
+    let found = file.read()?;
+    if found == old {
+        return Ok(true);
+    }
+    if file.nlink() > 1 || !is_mixed(&found, old, new) {
+        return Ok(false);
+    }
+    let fd = file.reopen(OFlag::O_WRONLY).during(OP, file.path())?;
+    let mut before = sys::stat_fd(fd.as_fd()).during(OP, file.path())?;
+    (before.st_atime, before.st_atime_nsec) = (accessed.0, accessed.1.into());
+    (before.st_mtime, before.st_mtime_nsec) = (modified.0, modified.1.into());
+    restore(fd.as_fd(), old, &before).during(OP, file.path())?;
+    Ok(true)
+}
+
+/// Tells whether each byte is the old or the new one of its place.
+fn is_mixed(found: &[u8], old: &[u8], new: &[u8]) -> bool {
+    let lengths = old.len().min(new.len())..=old.len().max(new.len());
+    lengths.contains(&found.len())
+        && found
+            .iter()
+            .enumerate()
+            .all(|(at, byte)| old.get(at) == Some(byte) || new.get(at) == Some(byte))
 }
 
 /// Puts the old bytes and, where that is allowed, the old times back.

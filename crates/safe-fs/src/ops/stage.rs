@@ -16,6 +16,8 @@ use crate::pinned::Pinned;
 use crate::sys;
 use crate::temporary::{self, Held, Temporary, move_new};
 
+const OP: Operation = Operation::Stage;
+
 /// Nobody else reads a copy before it has the old file's own mode.
 const PRIVATE: u32 = 0o600;
 
@@ -62,17 +64,15 @@ impl Staged {
         self.stamp.id
     }
 
-    /// Returns the temporary name that [`replace`](crate::replace) will use in
-    /// the staging directory, so that a journal can be written before it. Where
-    /// the file system lacks the exchange, the old file gets this name with
-    /// `-old` behind it.
-    pub fn temporary_name(&self) -> &OsStr {
-        &self.name
+    /// Returns what the inode can be told by, and the temporary name that it
+    /// gets when it takes the place of another.
+    pub(crate) fn told_by(&self) -> (Stamp, OsString) {
+        (self.stamp, self.name.clone())
     }
 
-    /// Returns when the inode was made, as [`Pinned::birth_ns`] does.
-    pub fn birth_ns(&self) -> Result<Option<i128>, Error> {
-        sys::birth_ns(self.fd.as_fd()).during(Operation::Inspect, Path::new(&self.name))
+    /// Waits until the content has reached the disk (`fsync(2)`).
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        sys::sync(self.fd.as_fd())
     }
 
     /// Gives the inode a temporary name, for calls that need one.
@@ -104,23 +104,36 @@ impl Staged {
 /// It has no name (`O_TMPFILE`, `open(2)`, Linux 3.11) where the file system
 /// and `/proc` allow that, else a temporary one.
 pub fn stage(dir: &Dir, bytes: &[u8], attributes: Attributes<'_>) -> Result<Staged, Error> {
-    let write = || -> io::Result<Staged> {
-        let mode = match attributes {
-            Attributes::New { mode } => mode,
-            Attributes::Like(_) => PRIVATE,
-        };
-        // Whatever got a name there could not be taken back.
-        if sys::is_append_only(dir.as_fd())? {
-            return Err(io::Error::from_raw_os_error(libc::EPERM));
+    stage_telling(dir, bytes, attributes, |_| Ok(()))
+}
+
+/// Stages as [`stage`] does, and tells a temporary name before there is a file of it.
+pub(crate) fn stage_telling(
+    dir: &Dir,
+    bytes: &[u8],
+    attributes: Attributes<'_>,
+    tell: impl FnOnce(&OsStr) -> Result<(), Error>,
+) -> Result<Staged, Error> {
+    let path = shown(dir, &attributes);
+    let mode = match attributes {
+        Attributes::New { mode } => mode,
+        Attributes::Like(_) => PRIVATE,
+    };
+    let name = temporary::name("-new").during(OP, &path)?;
+    let (fd, holding) = match make_unnamed(dir, mode).during(OP, &path)? {
+        Some(fd) => (fd, Holding::Unnamed(dir.clone())),
+        None => {
+            tell(&name)?;
+            make_named(dir, &name, mode).during(OP, &path)?
         }
-        let name = temporary::name("-new")?;
-        let (fd, holding) = make(dir, &name, mode)?;
+    };
+    let write = || -> io::Result<Staged> {
         sys::write_all_at(fd.as_fd(), bytes, 0)?;
         let lost = match attributes {
             Attributes::New { .. } => Vec::new(),
             Attributes::Like(old) => take_over(old, fd.as_fd())?,
         };
-        let stamp = Stamp::of(&sys::stat_fd(fd.as_fd())?);
+        let stamp = sys::stamp_fd(fd.as_fd())?;
         Ok(Staged {
             fd,
             stamp,
@@ -129,19 +142,23 @@ pub fn stage(dir: &Dir, bytes: &[u8], attributes: Attributes<'_>) -> Result<Stag
             lost,
         })
     };
-    write().during(Operation::Stage, &shown(dir, &attributes))
+    write().during(OP, &path)
 }
 
-fn make(dir: &Dir, name: &OsStr, mode: u32) -> io::Result<(OwnedFd, Holding)> {
-    if sys::has_proc() {
-        let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY;
-        match sys::make_at(dir.as_fd(), OsStr::new("."), flags, mode) {
-            Ok(fd) => return Ok((fd, Holding::Unnamed(dir.clone()))),
-            Err(error) if !lacks_unnamed(&error) => return Err(error),
-            Err(_) => {}
-        }
+/// Makes an inode without a name; nothing where there are none.
+fn make_unnamed(dir: &Dir, mode: u32) -> io::Result<Option<OwnedFd>> {
+    // Whatever got a name there could not be taken back.
+    if sys::is_append_only(dir.as_fd())? {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
-    make_named(dir, name, mode)
+    if !sys::has_proc() {
+        return Ok(None);
+    }
+    let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY;
+    match sys::make_at(dir.as_fd(), OsStr::new("."), flags, mode) {
+        Err(error) if sys::lacks_unnamed(&error) => Ok(None),
+        result => result.map(Some),
+    }
 }
 
 fn make_named(dir: &Dir, name: &OsStr, mode: u32) -> io::Result<(OwnedFd, Holding)> {
@@ -151,19 +168,6 @@ fn make_named(dir: &Dir, name: &OsStr, mode: u32) -> io::Result<(OwnedFd, Holdin
         fd,
         Holding::Named(Temporary::new(dir.clone(), name.to_os_string())),
     ))
-}
-
-/// The file system has no unnamed files, or the kernel no `O_TMPFILE` (`open(2)`).
-fn lacks_unnamed(error: &io::Error) -> bool {
-    [
-        libc::EOPNOTSUPP,
-        libc::EISDIR,
-        libc::EINVAL,
-        libc::ENOENT,
-        libc::ENOSYS,
-    ]
-    .iter()
-    .any(|errno| sys::is(error, *errno))
 }
 
 fn shown(dir: &Dir, attributes: &Attributes<'_>) -> std::path::PathBuf {
@@ -183,7 +187,7 @@ pub(super) mod testing {
         let name = temporary::name("-new").unwrap();
         let (fd, holding) = make_named(dir, &name, 0o644).unwrap();
         sys::write_all_at(fd.as_fd(), bytes, 0).unwrap();
-        let stamp = Stamp::of(&sys::stat_fd(fd.as_fd()).unwrap());
+        let stamp = sys::stamp_fd(fd.as_fd()).unwrap();
         Staged {
             fd,
             stamp,

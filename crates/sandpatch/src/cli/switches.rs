@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use apply_patch::options::{
-    FinalNewline, LinkedFiles, OnAmbiguous, OnExisting, Options, Unchanged,
+    Durability, FinalNewline, LinkedFiles, OnAmbiguous, OnExisting, Options, Unchanged,
 };
 use clap::{Args, ValueEnum};
 
@@ -29,6 +29,10 @@ pub struct PatchSwitches {
     /// The other names of a hard-linked file
     #[arg(long, value_enum, value_name = "WHAT")]
     pub linked_files: Option<Linked>,
+
+    /// Waits until everything has reached the disk (fsync), against power failures
+    #[arg(long)]
+    pub durable: bool,
 }
 
 /// A set of defaults.
@@ -87,6 +91,7 @@ impl PatchSwitches {
             on_ambiguous: None,
             final_newline: None,
             linked_files: None,
+            durable: false,
         }
     }
 
@@ -117,6 +122,10 @@ impl PatchSwitches {
                 Linked::Refuse => LinkedFiles::Refuse,
             }),
             closed_header: base.closed_header,
+            durability: match self.durable {
+                true => Durability::Disk,
+                false => Durability::Process,
+            },
             unchanged: match self.dialect {
                 Dialect::Safe => Unchanged::Note,
                 Dialect::Codex => Unchanged::Modified,
@@ -131,6 +140,7 @@ impl PatchSwitches {
         arguments.extend(self.on_ambiguous.map(|it| argument("on-ambiguous", it)));
         arguments.extend(self.final_newline.map(|it| argument("final-newline", it)));
         arguments.extend(self.linked_files.map(|it| argument("linked-files", it)));
+        arguments.extend(self.durable.then(|| "--durable".into()));
         arguments
     }
 }
@@ -157,6 +167,7 @@ mod tests {
             on_ambiguous: None,
             final_newline: Some(Newline::Keep),
             linked_files: Some(Linked::Break),
+            durable: true,
         };
         let mut arguments = switches.arguments();
         arguments.push("--root=/a b/c".into());

@@ -182,16 +182,14 @@ fn small_file(path: &Path) -> Option<Vec<u8>> {
 fn guards() -> Vec<Guard> {
     let guard = |name: &str| Guard {
         name: OsString::from(name),
-        depth: if name == ".git" {
+        depth: if name == ".git" || name == safe_fs::JOURNAL_NAME {
             GuardDepth::Any
         } else {
             GuardDepth::Top
         },
     };
-    sandbox_policy::policy::PROTECTED_NAMES
-        .iter()
-        .map(|name| guard(name))
-        .collect()
+    let names = sandbox_policy::policy::PROTECTED_NAMES.iter().copied();
+    names.chain([safe_fs::JOURNAL_NAME]).map(guard).collect()
 }
 
 /// Returns the current directory, or prints why there is none (R6).

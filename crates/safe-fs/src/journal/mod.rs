@@ -1,0 +1,261 @@
+//! What lets the next run finish or take back a transaction that was killed.
+//!
+//! Each change is written down before it is made, so that whatever instant a
+//! process dies at, the journal and the file system together say how far it
+//! came. It lies in the workspace, where anybody may have put it: it is
+//! evidence, never an order. See [`Roots::recover`](crate::Roots::recover).
+
+mod record;
+mod recover;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg, OFlag};
+
+use crate::dir::Dir;
+use crate::error::{Context, Error, ErrorKind, Operation};
+use crate::id::FileId;
+use crate::location::Location;
+use crate::roots::Roots;
+use crate::sys;
+pub(crate) use record::{NamedPlace, Record};
+pub use recover::{Conflict, Direction, Recovered};
+
+/// The journal's name in a workspace; nobody but its writer may touch it.
+pub const JOURNAL_NAME: &str = ".sandpatch-journal";
+
+/// Says what has to have reached the disk before a transaction counts as made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing: a killed process loses nothing, a power failure may.
+    #[default]
+    Process,
+    /// Files, directories and the journal (`fsync(2)`): a power failure loses nothing either.
+    Disk,
+}
+
+/// Writes down what is about to be done.
+pub(crate) struct Journal<'r> {
+    roots: &'r Roots,
+    durability: Durability,
+    open: Option<Open>,
+    /// Where the kernel says that a directory is, asked once for each.
+    paths: HashMap<FileId, PathBuf>,
+}
+
+/// A journal that has its name; the lock tells others that its writer is alive.
+struct Open {
+    file: Flock<OwnedFd>,
+    dir: Dir,
+    end_bytes: u64,
+}
+
+impl<'r> Journal<'r> {
+    /// Prepares a journal; nothing is written before the first intent.
+    pub(crate) fn new(roots: &'r Roots, durability: Durability) -> Self {
+        Self {
+            roots,
+            durability,
+            open: None,
+            paths: HashMap::new(),
+        }
+    }
+
+    /// Writes an intent; `beside` is where the journal goes when the workspace
+    /// directory takes none.
+    pub(crate) fn intend(&mut self, record: &Record, beside: &Dir) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        record
+            .encode(&mut bytes)
+            .during(Operation::Journal, &self.path())?;
+        match &mut self.open {
+            Some(open) => open.append(&bytes),
+            None => self
+                .start(&bytes, beside)
+                .map(|open| self.open = Some(open)),
+        }
+        .map_err(|error| self.failed(error))?;
+        self.sync()
+    }
+
+    /// Writes that everything is done: from here on the changes stay. After an
+    /// error they do not.
+    pub(crate) fn settle(&mut self) -> Result<(), Error> {
+        let Some(open) = &mut self.open else {
+            return Ok(());
+        };
+        let end = open.end_bytes;
+        let mut bytes = Vec::new();
+        let written = (Record::Done.encode(&mut bytes)).and_then(|()| open.append(&bytes));
+        let settled = written
+            .map_err(|error| self.failed(error))
+            .and_then(|()| self.sync());
+        if let (Err(_), Some(open)) = (&settled, &self.open) {
+            sys::truncate(open.file.as_fd(), end).during(Operation::Journal, &self.path())?;
+        }
+        settled
+    }
+
+    /// Removes the journal, once there is nothing left to recover.
+    pub(crate) fn remove(self) -> Result<(), Error> {
+        let path = self.path();
+        let Some(open) = self.open else {
+            return Ok(());
+        };
+        sys::unlink_at(open.dir.as_fd(), OsStr::new(JOURNAL_NAME))
+            .during(Operation::Journal, &path)?;
+        match self.durability {
+            Durability::Process => Ok(()),
+            Durability::Disk => {
+                sys::sync_directory(open.dir.as_fd()).during(Operation::Sync, &path)
+            }
+        }
+    }
+
+    /// Returns how a later run finds a place: by the kernel's own path of its directory.
+    pub(crate) fn place(&mut self, at: &Location) -> NamedPlace {
+        NamedPlace {
+            directory: self.directory(&at.dir, at.path()),
+            name: at.name.clone(),
+        }
+    }
+
+    /// Returns the kernel's path of a directory that holds a temporary name.
+    pub(crate) fn temporary(&mut self, dir: &Dir, name: &OsStr) -> NamedPlace {
+        NamedPlace {
+            directory: self.directory(dir, Path::new("/")),
+            name: name.to_os_string(),
+        }
+    }
+
+    fn directory(&mut self, dir: &Dir, shown: &Path) -> OsString {
+        let known = self.paths.entry(dir.id()).or_insert_with(|| {
+            match sys::current_path(dir.as_fd()) {
+                Ok(path) => PathBuf::from(path),
+                // Without /proc there is only what was asked for.
+                Err(_) => shown.parent().unwrap_or(shown).to_path_buf(),
+            }
+        });
+        known.clone().into_os_string()
+    }
+
+    fn start(&self, record: &[u8], beside: &Dir) -> io::Result<Open> {
+        let Some(root) = self.roots.workspace() else {
+            return Open::create(beside, record);
+        };
+        match Open::create(&root.dir, record) {
+            Err(error) if is_closed_to_us(&error) => Open::create(beside, record),
+            result => result,
+        }
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        match (&self.open, self.durability) {
+            (Some(open), Durability::Disk) => open.sync().during(Operation::Sync, &self.path()),
+            _ => Ok(()),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        let root = self.roots.workspace();
+        root.map_or_else(PathBuf::new, |root| root.path.join(JOURNAL_NAME))
+    }
+
+    /// A journal that is there already is another transaction's: look again.
+    fn failed(&self, error: io::Error) -> Error {
+        match error.raw_os_error() {
+            Some(libc::EEXIST) => Error::new(Operation::Journal, &self.path(), ErrorKind::Changed),
+            _ => Error::io(Operation::Journal, &self.path(), error),
+        }
+    }
+}
+
+impl Open {
+    /// Makes a journal that is locked, and names itself in its header, before anybody sees it.
+    fn create(dir: &Dir, record: &[u8]) -> io::Result<Self> {
+        match Self::create_unnamed(dir, record) {
+            Err(error) if sys::lacks_unnamed(&error) => Self::create_named(dir, record),
+            result => result,
+        }
+    }
+
+    fn create_unnamed(dir: &Dir, record: &[u8]) -> io::Result<Self> {
+        let flags = OFlag::O_TMPFILE | OFlag::O_RDWR;
+        let fd = sys::make_at(dir.as_fd(), OsStr::new("."), flags, 0o600)?;
+        let open = Self::begin(dir, fd, record)?;
+        sys::link_unnamed(open.file.as_fd(), sys::pair(dir, OsStr::new(JOURNAL_NAME)))?;
+        Ok(open)
+    }
+
+    /// For file systems without unnamed files: whoever finds it unlocked in the
+    /// instant before the lock takes it for a dead one's and removes it.
+    fn create_named(dir: &Dir, record: &[u8]) -> io::Result<Self> {
+        let name = OsStr::new(JOURNAL_NAME);
+        let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR | OFlag::O_NOFOLLOW;
+        let fd = sys::make_at(dir.as_fd(), name, flags, 0o600)?;
+        let own = sys::stamp_fd(fd.as_fd())?.id;
+        let begun = Self::begin(dir, fd, record);
+        match sys::stamp_at(dir.as_fd(), name)? {
+            Some(found) if found.id == own => begun.inspect_err(|_| {
+                let _ = sys::unlink_at(dir.as_fd(), name);
+            }),
+            _ => Err(io::Error::from_raw_os_error(libc::EEXIST)),
+        }
+    }
+
+    fn begin(dir: &Dir, fd: OwnedFd, record: &[u8]) -> io::Result<Self> {
+        let file = lock(fd)?.ok_or_else(|| io::Error::from_raw_os_error(libc::EEXIST))?;
+        let mut bytes = record::header(sys::stamp_fd(file.as_fd())?)?;
+        bytes.extend_from_slice(record);
+        let mut open = Self {
+            file,
+            dir: dir.clone(),
+            end_bytes: 0,
+        };
+        open.append(&bytes)?;
+        Ok(open)
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        sys::write_all_at(self.file.as_fd(), bytes, self.end_bytes)?;
+        self.end_bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        sys::sync(self.file.as_fd())?;
+        sys::sync_directory(self.dir.as_fd())
+    }
+}
+
+/// Locks a journal; `None` when its writer is alive. Where nothing can be
+/// locked nobody is told apart, as if there were no other.
+fn lock(mut fd: OwnedFd) -> io::Result<Option<Flock<OwnedFd>>> {
+    loop {
+        match Flock::lock(fd, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Ok(Some(lock)),
+            Err((back, Errno::EINTR)) => fd = back,
+            Err((_, Errno::EAGAIN)) => return Ok(None),
+            Err((_, errno)) => return Err(errno.into()),
+        }
+    }
+}
+
+/// The directory takes no new names from us.
+fn is_closed_to_us(error: &io::Error) -> bool {
+    [libc::EACCES, libc::EPERM, libc::EROFS]
+        .iter()
+        .any(|errno| sys::is(error, *errno))
+}
+
+/// Returns a journal's directory and name for a call.
+fn named(dir: &Dir) -> (BorrowedFd<'_>, &OsStr) {
+    (dir.as_fd(), OsStr::new(JOURNAL_NAME))
+}

@@ -1,0 +1,226 @@
+//! The journal's format: a line that names it, its own identity, and then one
+//! record for each intent. A record that is cut off was never acted on.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Stamp, Time};
+
+/// The first line, with the format's version.
+const MAGIC: &[u8] = b"sandpatch journal 1\n";
+
+/// A place as a later run finds it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NamedPlace {
+    pub(crate) directory: OsString,
+    pub(crate) name: OsString,
+}
+
+impl NamedPlace {
+    pub(crate) fn path(&self) -> PathBuf {
+        PathBuf::from(&self.directory).join(&self.name)
+    }
+
+    /// Returns the place of another name in the same directory.
+    pub(crate) fn beside(&self, name: OsString) -> Self {
+        Self {
+            directory: self.directory.clone(),
+            name,
+        }
+    }
+}
+
+/// What is about to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Record {
+    /// A file is staged under a temporary name.
+    Stage { temporary: NamedPlace },
+    /// A new inode gets a free name.
+    Create { at: NamedPlace, new: Stamp },
+    /// A new inode takes the place of another, which then has the temporary name.
+    Replace {
+        at: NamedPlace,
+        temporary: OsString,
+        new: Stamp,
+        old: Stamp,
+    },
+    /// A name is moved to a temporary one.
+    Remove {
+        at: NamedPlace,
+        temporary: OsString,
+        old: Stamp,
+    },
+    /// A name is moved to a free one.
+    Rename {
+        from: NamedPlace,
+        to: NamedPlace,
+        moved: Stamp,
+    },
+    /// A directory is made.
+    MakeDirectory { at: NamedPlace },
+    /// A file is written in place.
+    Rewrite {
+        at: NamedPlace,
+        file: Stamp,
+        accessed: Time,
+        old: Vec<u8>,
+        new: Vec<u8>,
+    },
+    /// Everything is done; what was kept for the way back can go.
+    Done,
+}
+
+impl Record {
+    /// Appends the record's bytes.
+    pub(crate) fn encode(&self, to: &mut Vec<u8>) -> io::Result<()> {
+        let bytes = postcard::to_allocvec(self).map_err(io::Error::other)?;
+        to.extend_from_slice(&bytes);
+        Ok(())
+    }
+}
+
+/// Returns the bytes that a journal begins with.
+pub(super) fn header(own: Stamp) -> io::Result<Vec<u8>> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(postcard::to_allocvec(&own).map_err(io::Error::other)?);
+    Ok(bytes)
+}
+
+/// What a journal says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Contents {
+    /// It was cut off before it said anything.
+    Begun,
+    /// It is no journal.
+    Foreign,
+    /// It names itself, and says this.
+    Records { own: Stamp, records: Vec<Record> },
+}
+
+/// Reads a journal's bytes, whoever wrote them.
+pub(super) fn parse(bytes: &[u8]) -> Contents {
+    let Some(rest) = bytes.strip_prefix(MAGIC) else {
+        return match MAGIC.starts_with(bytes) {
+            true => Contents::Begun,
+            false => Contents::Foreign,
+        };
+    };
+    let Ok((own, mut rest)) = postcard::take_from_bytes::<Stamp>(rest) else {
+        return Contents::Begun;
+    };
+    let mut records = Vec::new();
+    while let Ok((record, tail)) = postcard::take_from_bytes::<Record>(rest) {
+        records.push(record);
+        rest = tail;
+    }
+    Contents::Records { own, records }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::FileId;
+
+    fn stamp(ino: u64) -> Stamp {
+        Stamp {
+            id: FileId { dev: 7, ino },
+            birth: Some((1, 2)),
+            size: 3,
+            modified: (4, 5),
+        }
+    }
+
+    fn place(name: &str) -> NamedPlace {
+        NamedPlace {
+            directory: "/ws/d".into(),
+            name: name.into(),
+        }
+    }
+
+    fn all() -> Vec<Record> {
+        let old = stamp(1);
+        let new = stamp(2);
+        let temporary = OsString::from(".sandpatch-0-new");
+        vec![
+            Record::Stage {
+                temporary: place(".sandpatch-0-new"),
+            },
+            Record::Create {
+                at: place("a"),
+                new,
+            },
+            Record::Replace {
+                at: place("b"),
+                temporary: temporary.clone(),
+                new,
+                old,
+            },
+            Record::Remove {
+                at: place("c"),
+                temporary,
+                old,
+            },
+            Record::Rename {
+                from: place("d"),
+                to: place("e"),
+                moved: old,
+            },
+            Record::MakeDirectory { at: place("f") },
+            Record::Rewrite {
+                at: place("g"),
+                file: old,
+                accessed: (6, 7),
+                old: b"old".to_vec(),
+                new: b"new".to_vec(),
+            },
+            Record::Done,
+        ]
+    }
+
+    fn written() -> (Vec<u8>, Vec<usize>) {
+        let mut bytes = header(stamp(9)).unwrap();
+        let mut ends = vec![bytes.len()];
+        for record in all() {
+            record.encode(&mut bytes).unwrap();
+            ends.push(bytes.len());
+        }
+        (bytes, ends)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let (bytes, _) = written();
+        let records = all();
+        assert_eq!(
+            parse(&bytes),
+            Contents::Records {
+                own: stamp(9),
+                records
+            }
+        );
+    }
+
+    /// A kill during the write leaves some prefix: whole records count, and no other.
+    #[test]
+    fn every_prefix_is_its_whole_records() {
+        let (bytes, ends) = written();
+        for length in 0..bytes.len() {
+            let whole = ends.iter().filter(|end| **end <= length).count();
+            match parse(&bytes[..length]) {
+                Contents::Begun => assert_eq!(whole, 0, "{length} bytes"),
+                Contents::Records { records, .. } => assert_eq!(records, all()[..whole - 1]),
+                Contents::Foreign => panic!("{length} bytes"),
+            }
+        }
+    }
+
+    #[test]
+    fn other_files_are_foreign() {
+        for text in ["x", "sandpatch journal 2\n", "#!/bin/sh\n"] {
+            assert_eq!(parse(text.as_bytes()), Contents::Foreign, "{text}");
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! Taking back, or finishing, what a killed transaction left.
+//!
+//! The journal may be forged, copied or old. So every place is resolved
+//! beneath the roots like any path of a patch, guards included, and nothing is
+//! touched but the very inodes that the journal names: by device, number and
+//! time of birth. What is not as a killed transaction would have left it stays.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{Flock, OFlag};
+use nix::sys::stat::SFlag;
+
+use super::record::{Contents, NamedPlace, Record, parse};
+use super::{JOURNAL_NAME, lock, named};
+use crate::dir::Dir;
+use crate::entry::Entry;
+use crate::error::{Context, Error, ErrorKind, Operation};
+use crate::id::{Stamp, Time};
+use crate::location::Location;
+use crate::ops::restore_if_mixed;
+use crate::roots::Roots;
+use crate::step::{self, Undone};
+use crate::sys;
+use crate::temporary;
+
+/// How long to wait between two looks at a journal whose writer is alive.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Says which way a recovery went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Everything had been done; what was kept for the way back went.
+    Completed,
+    /// What had been done was taken back.
+    RolledBack,
+}
+
+/// Names a change that a recovery left alone, because somebody else had been there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The place.
+    pub path: PathBuf,
+    /// Where the old file is kept, if it is.
+    pub kept: Option<PathBuf>,
+}
+
+/// What a recovery did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// Which way it went.
+    pub direction: Direction,
+    /// What it left alone.
+    pub conflicts: Vec<Conflict>,
+}
+
+impl Roots {
+    /// Recovers what a killed transaction left in the workspace: takes it back,
+    /// or finishes it when all of it had been done; nothing without a journal.
+    ///
+    /// A transaction that is alive is waited for, at most `timeout_ms`; then
+    /// the error is [`ErrorKind::Busy`]. A file of the journal's name that is
+    /// none is [`ErrorKind::NotAJournal`]; a change outside the roots cannot be
+    /// taken back and keeps the journal ([`ErrorKind::Outside`]).
+    pub fn recover(&self, timeout_ms: u64) -> Result<Option<Recovered>, Error> {
+        match self.workspace() {
+            Some(root) => self.recover_in(&root.dir, &root.path.join(JOURNAL_NAME), timeout_ms),
+            None => Ok(None),
+        }
+    }
+
+    /// Recovers as [`Roots::recover`] does from a journal that lies beside a
+    /// place, because the workspace directory took none.
+    pub fn recover_beside(
+        &self,
+        at: &Location,
+        timeout_ms: u64,
+    ) -> Result<Option<Recovered>, Error> {
+        let path = at.path().with_file_name(JOURNAL_NAME);
+        self.recover_in(at.dir(), &path, timeout_ms)
+    }
+
+    /// Tells whether the workspace directory takes a journal from us; otherwise
+    /// journals lie beside what is changed.
+    pub fn takes_journal(&self) -> bool {
+        self.workspace()
+            .is_some_and(|root| sys::may_write(root.dir.as_fd()).is_ok())
+    }
+
+    /// Tells whether a killed transaction left a journal in the workspace.
+    pub fn is_interrupted(&self) -> Result<bool, Error> {
+        let Some(root) = self.workspace() else {
+            return Ok(false);
+        };
+        let journal = open(&root.dir).during(Operation::Recover, &root.path.join(JOURNAL_NAME))?;
+        Ok(matches!(journal, Some(Found::Dead(_))))
+    }
+
+    fn recover_in(
+        &self,
+        dir: &Dir,
+        path: &std::path::Path,
+        timeout_ms: u64,
+    ) -> Result<Option<Recovered>, Error> {
+        const OP: Operation = Operation::Recover;
+        let Some(journal) = wait(dir, timeout_ms).during(OP, path)? else {
+            return Ok(None);
+        };
+        let fault = |kind| Error::new(OP, path, kind);
+        let stamp = sys::stamp_fd(journal.as_fd()).during(OP, path)?;
+        let contents = read(&journal).during(OP, path)?;
+        let done = match parse(&contents) {
+            Contents::Foreign => return Err(fault(ErrorKind::NotAJournal)),
+            Contents::Begun => None,
+            Contents::Records { own, .. } if (own.id, own.birth) != (stamp.id, stamp.birth) => {
+                return Err(fault(ErrorKind::NotAJournal));
+            }
+            Contents::Records { own, records } => Some(self.carry_out(own, &records)?),
+        };
+        sys::unlink_at(named(dir).0, named(dir).1).during(OP, path)?;
+        Ok(done)
+    }
+
+    fn carry_out(&self, own: Stamp, records: &[Record]) -> Result<Recovered, Error> {
+        let mut recovery = Recovery {
+            roots: self,
+            own,
+            conflicts: Vec::new(),
+        };
+        let direction = match records.last() {
+            Some(Record::Done) => Direction::Completed,
+            _ => Direction::RolledBack,
+        };
+        match direction {
+            Direction::Completed => records.iter().try_for_each(|it| recovery.finish(it))?,
+            Direction::RolledBack => records.iter().rev().try_for_each(|it| recovery.undo(it))?,
+        }
+        Ok(Recovered {
+            direction,
+            conflicts: recovery.conflicts,
+        })
+    }
+}
+
+/// A journal that is there.
+enum Found {
+    /// Its writer is gone, and we hold it.
+    Dead(Flock<OwnedFd>),
+    Alive,
+}
+
+/// Opens the journal, without waiting for a FIFO and without following a link.
+fn open(dir: &Dir) -> io::Result<Option<Found>> {
+    let (at, name) = named(dir);
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | sys::NO_SIDE_EFFECTS;
+    loop {
+        let fd = match sys::open_at(at, name, flags) {
+            Err(error) if sys::is(&error, libc::ENOENT) => return Ok(None),
+            result => result?,
+        };
+        let own = sys::stamp_fd(fd.as_fd())?.id;
+        let Some(held) = lock(fd)? else {
+            return Ok(Some(Found::Alive));
+        };
+        // Its writer may have removed it between our opening and our lock.
+        if sys::stamp_at(at, name)?.is_some_and(|now| now.id == own) {
+            return Ok(Some(Found::Dead(held)));
+        }
+    }
+}
+
+fn wait(dir: &Dir, timeout_ms: u64) -> io::Result<Option<Flock<OwnedFd>>> {
+    let start = Instant::now();
+    loop {
+        match open(dir)? {
+            None => return Ok(None),
+            Some(Found::Dead(journal)) => return Ok(Some(journal)),
+            Some(Found::Alive) if start.elapsed() < Duration::from_millis(timeout_ms) => {
+                sleep(PAUSE);
+            }
+            Some(Found::Alive) => return Err(io::Error::from_raw_os_error(libc::EBUSY)),
+        }
+    }
+}
+
+/// Reads a journal that is a regular file of one name.
+fn read(journal: &Flock<OwnedFd>) -> io::Result<Vec<u8>> {
+    let stat = sys::stat_fd(journal.as_fd())?;
+    let regular = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
+    if !regular || stat.st_nlink != 1 {
+        // Whatever it is, it begins with something else than a journal.
+        return Ok(b"?".to_vec());
+    }
+    let mut bytes = Vec::new();
+    File::from(journal.as_fd().try_clone_to_owned()?).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+struct Recovery<'r> {
+    roots: &'r Roots,
+    own: Stamp,
+    conflicts: Vec<Conflict>,
+}
+
+impl Recovery<'_> {
+    /// Takes one change back, from wherever it was interrupted.
+    fn undo(&mut self, record: &Record) -> Result<(), Error> {
+        match record {
+            Record::Stage { temporary } => self.undo_stage(temporary),
+            Record::Create { at, new } => {
+                self.settle(at, at, |place, _| step::undo_create(place, *new))
+            }
+            Record::Replace {
+                at,
+                temporary,
+                new,
+                old,
+            } => {
+                let undo = |place: step::Place<'_>, aside: step::Place<'_>| {
+                    step::undo_replace(place, aside, *new, *old)
+                };
+                // Where there is no exchange the old file has a name of its own.
+                let linked = at.beside(temporary::aside_of(temporary));
+                if self.locate(&linked)?.is_some_and(|place| exists(&place)) {
+                    self.settle(at, &linked, undo)?;
+                }
+                self.settle(at, &at.beside(temporary.clone()), undo)
+            }
+            Record::Remove { at, temporary, old } => {
+                let aside = at.beside(temporary.clone());
+                self.settle(at, &aside, |place, aside| {
+                    step::undo_move(aside, place, *old)
+                })
+            }
+            Record::Rename { from, to, moved } => {
+                self.settle(from, to, |from, to| step::undo_move(to, from, *moved))
+            }
+            Record::MakeDirectory { at } => self.undo_directory(at),
+            Record::Rewrite {
+                at,
+                file,
+                accessed,
+                old,
+                new,
+            } => {
+                let times = (*accessed, file.modified);
+                self.undo_rewrite(at, file, times, (old, new))
+            }
+            Record::Done => Ok(()),
+        }
+    }
+
+    /// Drops what one change kept for the way back.
+    fn finish(&mut self, record: &Record) -> Result<(), Error> {
+        let (at, temporary, old) = match record {
+            Record::Replace {
+                at, temporary, old, ..
+            }
+            | Record::Remove { at, temporary, old } => (at, temporary, old),
+            _ => return Ok(()),
+        };
+        for name in [temporary::aside_of(temporary), temporary.clone()] {
+            self.remove_temporary(&at.beside(name), |found| found.is_same_inode(old))?;
+        }
+        Ok(())
+    }
+
+    /// Undoes a change of two places, and notes it when something foreign
+    /// stands in the way.
+    fn settle(
+        &mut self,
+        at: &NamedPlace,
+        other: &NamedPlace,
+        undo: impl Fn(step::Place<'_>, step::Place<'_>) -> io::Result<Undone>,
+    ) -> Result<(), Error> {
+        let (Some(one), Some(two)) = (self.locate(at)?, self.locate(other)?) else {
+            return Ok(());
+        };
+        match undo(
+            sys::pair(&one.dir, &one.name),
+            sys::pair(&two.dir, &two.name),
+        ) {
+            Ok(Undone::Yes) => Ok(()),
+            Ok(Undone::Foreign) => self.conflict(at, other),
+            Err(error) if sys::is(&error, libc::EEXIST) => self.conflict(at, other),
+            Err(error) => Err(error).during(Operation::Recover, one.path()),
+        }
+    }
+
+    fn conflict(&mut self, at: &NamedPlace, kept: &NamedPlace) -> Result<(), Error> {
+        let kept = match is_temporary(&kept.name) {
+            true => self.locate(kept)?.filter(exists).map(|_| kept.path()),
+            false => None,
+        };
+        let path = at.path();
+        self.conflicts.push(Conflict { path, kept });
+        Ok(())
+    }
+
+    /// Finds a place again; nothing where it is gone, or was never ours to touch.
+    fn locate(&self, at: &NamedPlace) -> Result<Option<Location>, Error> {
+        if at.name.as_bytes().contains(&b'/') {
+            return Ok(None);
+        }
+        let location = match self.roots.resolve(&at.path()) {
+            Ok(location) => location,
+            Err(error) => {
+                return match error.kind() {
+                    ErrorKind::Outside { .. } => Err(error),
+                    ErrorKind::Os | ErrorKind::PermissionDenied => Err(error),
+                    _ => Ok(None),
+                };
+            }
+        };
+        Ok(Some(location).filter(|location| location.missing().is_empty()))
+    }
+
+    fn undo_stage(&mut self, temporary: &NamedPlace) -> Result<(), Error> {
+        let own = self.own;
+        self.remove_temporary(temporary, |found| is_younger(found, &own))
+    }
+
+    /// Removes a name that only we could have given, when its inode is the one.
+    fn remove_temporary(
+        &mut self,
+        temporary: &NamedPlace,
+        is_ours: impl Fn(&Stamp) -> bool,
+    ) -> Result<(), Error> {
+        if !is_temporary(&temporary.name) {
+            return Ok(());
+        }
+        let Some(place) = self.locate(temporary)? else {
+            return Ok(());
+        };
+        let (dir, name) = sys::pair(&place.dir, &place.name);
+        let found = sys::stamp_at(dir, name).during(Operation::Recover, place.path())?;
+        if !found.is_some_and(|found| is_ours(&found)) {
+            return Ok(());
+        }
+        sys::unlink_at(dir, name).during(Operation::Recover, place.path())
+    }
+
+    /// Removes a directory that was made since the journal, and is empty.
+    fn undo_directory(&mut self, at: &NamedPlace) -> Result<(), Error> {
+        const HARMLESS: [i32; 4] = [libc::ENOENT, libc::ENOTEMPTY, libc::EEXIST, libc::ENOTDIR];
+        let Some(place) = self.locate(at)? else {
+            return Ok(());
+        };
+        let (dir, name) = sys::pair(&place.dir, &place.name);
+        let found = sys::stamp_at(dir, name).during(Operation::Recover, place.path())?;
+        if !found.is_some_and(|found| is_younger(&found, &self.own)) {
+            return Ok(());
+        }
+        match sys::rmdir_at(dir, name) {
+            Err(error) if HARMLESS.iter().any(|errno| sys::is(&error, *errno)) => Ok(()),
+            result => result.during(Operation::Recover, place.path()),
+        }
+    }
+
+    /// Puts old bytes back into a file that holds nothing but old and new ones.
+    fn undo_rewrite(
+        &mut self,
+        at: &NamedPlace,
+        file: &Stamp,
+        times: (Time, Time),
+        (old, new): (&[u8], &[u8]),
+    ) -> Result<(), Error> {
+        let Some(place) = self.locate(at)? else {
+            return Ok(());
+        };
+        let restored = match self.roots.entry(&place)? {
+            Entry::File(pinned) if pinned.stamp()?.is_rewritten(file) => {
+                restore_if_mixed(&pinned, (old, new), times)?
+            }
+            _ => false,
+        };
+        match restored {
+            true => Ok(()),
+            false => self.conflict(at, at),
+        }
+    }
+}
+
+fn exists(place: &Location) -> bool {
+    let (dir, name) = sys::pair(&place.dir, &place.name);
+    matches!(sys::stamp_at(dir, name), Ok(Some(_)))
+}
+
+/// Tells whether an inode was made after the journal was.
+fn is_younger(found: &Stamp, journal: &Stamp) -> bool {
+    let made = |stamp: &Stamp| stamp.birth.unwrap_or(stamp.modified);
+    made(found) >= made(journal)
+}
+
+/// Tells whether a name has the shape of a temporary one.
+fn is_temporary(name: &OsString) -> bool {
+    temporary::is_temporary(name.as_bytes())
+}
