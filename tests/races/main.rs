@@ -12,8 +12,11 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "test helpers fail the test that called them"
+    clippy::print_stderr,
+    reason = "test helpers fail the test that called them, and report totals"
 )]
+
+mod attacker;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -21,12 +21,20 @@ pub mod fixtures;
 pub mod identity;
 pub mod limited;
 pub mod list;
+pub mod mounts;
 pub mod place;
+pub mod scenario;
 pub mod skip;
 pub mod snapshot;
+mod sys;
+#[cfg(target_arch = "x86_64")]
+pub mod trace;
+pub mod tree;
 pub mod trial;
 
 pub use identity::Identity;
 pub use limited::{Ended, Outcome};
 pub use place::Place;
+pub use scenario::Scenario;
 pub use snapshot::Snapshot;
+pub use tree::Tree;

@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::error::{Error, Operation};
 use crate::roots::Roots;
@@ -17,8 +17,11 @@ use crate::roots::Roots;
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Holds the workspace; dropping it, or the end of the process, lets go.
+///
+/// The kernel unlocks when the descriptor is closed (`flock(2)`): there is no
+/// call to unlock, whose failure nobody could answer after the patch is done.
 #[derive(Debug)]
-pub struct WorkspaceLock(#[allow(dead_code, reason = "held for its drop")] Flock<OwnedFd>);
+pub struct WorkspaceLock(#[allow(dead_code, reason = "held for its drop")] OwnedFd);
 
 impl Roots {
     /// Locks the workspace's directory (`flock(2)`, `LOCK_EX`), waiting at
@@ -28,7 +31,7 @@ impl Roots {
         let Some((opened, path)) = self.open_workspace() else {
             return Ok(None);
         };
-        let mut fd = match opened {
+        let fd = match opened {
             Ok(fd) => fd,
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
             Err(error) => return Err(Error::io(Operation::Lock, path, error)),
@@ -36,16 +39,15 @@ impl Roots {
         let start = Instant::now();
         let limit = Duration::from_millis(timeout_ms);
         loop {
-            match Flock::lock(fd, FlockArg::LockExclusiveNonblock) {
-                Ok(lock) => return Ok(Some(WorkspaceLock(lock))),
-                Err((_, Errno::ENOLCK | Errno::EOPNOTSUPP | Errno::ENOSYS)) => return Ok(None),
-                Err((back, Errno::EINTR)) => fd = back,
-                Err((back, Errno::EAGAIN)) if start.elapsed() < limit => {
-                    fd = back;
+            match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(WorkspaceLock(fd))),
+                Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(None),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if start.elapsed() < limit => {
                     sleep(PAUSE.min(limit.saturating_sub(start.elapsed())));
                 }
-                Err((_, Errno::EAGAIN)) => return Ok(None),
-                Err((_, errno)) => return Err(Error::io(Operation::Lock, path, errno.into())),
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(errno) => return Err(Error::io(Operation::Lock, path, errno.into())),
             }
         }
     }

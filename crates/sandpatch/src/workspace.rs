@@ -1,7 +1,9 @@
 //! From policy flags to a plan: what the flags mean on this host.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use sandbox_policy::facts::RootFacts;
 use sandbox_policy::{AbsolutePath, Plan, Policy, Purpose};
 
 use crate::cli::PolicyFlags;
@@ -59,6 +61,7 @@ pub fn plan(directory: &Path, flags: &PolicyFlags, purpose: Purpose) -> Result<P
 /// Makes the plan for a finished policy.
 pub fn plan_policy(policy: &Policy, purpose: Purpose) -> Result<Planned, Exit> {
     let facts = linux_sandbox::gather(policy).map_err(|error| render::no_sandbox(&error))?;
+    refuse_moved(&facts.roots)?;
     let plan = sandbox_policy::plan(policy, &facts, purpose)
         .map_err(|error| render::refused_plan(&error))?;
     let roots = facts
@@ -68,6 +71,35 @@ pub fn plan_policy(policy: &Policy, purpose: Purpose) -> Result<Planned, Exit> {
         .map(|root| root.real.as_path().to_path_buf())
         .collect();
     Ok(Planned { plan, roots })
+}
+
+/// Refuses when the path of the current directory leads to another one: a program
+/// that may write above it could put a link there meanwhile.
+fn refuse_moved(roots: &[RootFacts]) -> Result<(), Exit> {
+    let here = std::env::current_dir().and_then(|path| Ok((path, std::fs::metadata(".")?)));
+    let (path, here) = here.map_err(|error| {
+        render::error(&format!(
+            "Error: cannot inspect the current directory: {error}"
+        ));
+        Exit::NoSandbox
+    })?;
+    let is_elsewhere = |root: &RootFacts| {
+        let named = root.logical.as_path() == path;
+        let id = root
+            .resolved
+            .as_ref()
+            .map(|root| (root.id.dev, root.id.ino));
+        named && id != Some((here.dev(), here.ino()))
+    };
+    if !roots.iter().any(is_elsewhere) {
+        return Ok(());
+    }
+    render::error(&format!(
+        "Error: {} is not the current directory any more: it was moved, replaced or covered by a mount\n  \
+        hint: enter it again",
+        path.display()
+    ));
+    Err(Exit::NoSandbox)
 }
 
 /// Joins a path of the command line; `..` means what the kernel means by it.

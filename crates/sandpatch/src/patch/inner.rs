@@ -20,6 +20,10 @@ use crate::cli::{Codes, Dialect, Form, HAND_OFF, HandOff, OutputSwitches, PatchS
 use crate::exit::Exit;
 use crate::{render, sys};
 
+/// The current directory, whatever its path leads to by now: whoever may write
+/// above it can put a link in its place.
+pub const HERE: &str = ".";
+
 /// What one application of a patch needs to know.
 #[derive(Debug)]
 pub struct Job {
@@ -39,19 +43,19 @@ pub fn main(arguments: Vec<OsString>) -> Exit {
     let Some(patch) = arguments.next() else {
         return render::error("Error: --codex-run-as-apply-patch requires a UTF-8 PATCH argument.");
     };
-    let Ok(directory) = current_directory() else {
+    if current_directory().is_err() {
         return Exit::DoesNotApply;
-    };
+    }
     let rest: Vec<OsString> = arguments.collect();
     let job = match rest.first() {
         Some(first) if first == HAND_OFF => match HandOff::try_parse_from(&rest[1..]) {
             Ok(hand_off) => Job::from(hand_off),
             Err(error) => return render::error(&format!("Error: bad hand-off: {error}")),
         },
-        _ => Job::by_hand(&directory),
+        _ => Job::by_hand(),
     };
     match input::read(Source::of_patch_argument(patch)) {
-        Ok(text) => apply(&text, &directory, &job),
+        Ok(text) => apply(&text, &job),
         Err(InputError::ArgumentNotUtf8) => {
             render::error("Error: --codex-run-as-apply-patch requires a UTF-8 PATCH argument.")
         }
@@ -79,21 +83,21 @@ impl From<HandOff> for Job {
 impl Job {
     /// Returns what the stage does when somebody starts it directly: as the
     /// reference does, but never outside the current directory.
-    fn by_hand(directory: &Path) -> Self {
+    fn by_hand() -> Self {
         Self {
             output: OutputSwitches::default(),
             switches: PatchSwitches::of(Dialect::Codex),
-            roots: vec![directory.to_path_buf()],
+            roots: vec![PathBuf::from(HERE)],
             codes: Codes::Reference,
         }
     }
 }
 
 /// Applies a patch in this process, and prints what came of it.
-pub fn apply(text: &str, directory: &Path, job: &Job) -> Exit {
+pub fn apply(text: &str, job: &Job) -> Exit {
     sys::ignore_file_size_signal();
     raise_descriptor_limit();
-    let outcome = run(text, directory, job);
+    let outcome = run(text, job);
     let exit = match job.codes {
         Codes::Own => outcome.exit(),
         Codes::Reference => outcome.exit().as_reference(),
@@ -104,12 +108,12 @@ pub fn apply(text: &str, directory: &Path, job: &Job) -> Exit {
     }
 }
 
-fn run(text: &str, directory: &Path, job: &Job) -> Outcome {
+fn run(text: &str, job: &Job) -> Outcome {
     let parsed = match parse(text) {
         Ok(parsed) => parsed,
         Err(error) => return Outcome::NotAPatch(error),
     };
-    let roots = match guarded_roots(directory, &job.roots) {
+    let roots = match guarded_roots(&job.roots) {
         Ok(roots) => roots,
         Err(error) => return Outcome::NoRoots(error),
     };
@@ -134,8 +138,8 @@ fn raise_descriptor_limit() {
 }
 
 /// Opens the roots, with what a patch may not touch below them.
-fn guarded_roots(directory: &Path, roots: &[PathBuf]) -> Result<Roots, safe_fs::Error> {
-    let mut opened = Roots::open(directory, roots, &guards(), Resolver::detect())?;
+fn guarded_roots(roots: &[PathBuf]) -> Result<Roots, safe_fs::Error> {
+    let mut opened = Roots::open(Path::new(HERE), roots, &guards(), Resolver::detect())?;
     for root in roots {
         for repository in git_directories(root) {
             opened.guard_directory(&repository, OsStr::new(".git"))?;

@@ -1,13 +1,13 @@
 //! The stage that builds the sandbox and starts this executable again inside it.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linux_sandbox::{Command, Environment, Outcome, Program, Stdin};
 use sandbox_policy::Purpose;
 
 use super::carrier;
-use super::inner::{self, Job, current_directory};
+use super::inner::{self, HERE, Job, current_directory};
 use super::input::{self, InputError, Source};
 use crate::arg0::INNER_STAGE;
 use crate::cli::switches::argument;
@@ -126,7 +126,7 @@ fn apply(text: &str, request: &Request) -> Exit {
 
 fn apply_in(text: &str, directory: &Path, request: &Request) -> Exit {
     if request.policy.backend == Backend::None {
-        return unconfined(text, directory, request);
+        return unconfined(text, request);
     }
     let planned = match workspace::plan(directory, &request.policy, Purpose::Patch) {
         Ok(planned) => planned,
@@ -163,9 +163,9 @@ fn apply_in(text: &str, directory: &Path, request: &Request) -> Exit {
 }
 
 /// Applies the patch in this process, and says that there is no sandbox.
-fn unconfined(text: &str, directory: &Path, request: &Request) -> Exit {
+fn unconfined(text: &str, request: &Request) -> Exit {
     render::note("no sandbox: the patch is applied with the rights of this process");
-    let mut roots = vec![directory.to_path_buf()];
+    let mut roots = vec![PathBuf::from(HERE)];
     roots.extend(request.policy.writable.iter().cloned());
     let job = Job {
         output: request.output,
@@ -173,7 +173,7 @@ fn unconfined(text: &str, directory: &Path, request: &Request) -> Exit {
         roots,
         codes: request.codes,
     };
-    inner::apply(text, directory, &job)
+    inner::apply(text, &job)
 }
 
 fn stage_killed(number: i32) -> Exit {
@@ -181,7 +181,7 @@ fn stage_killed(number: i32) -> Exit {
     u8::try_from(number).map_or(Exit::DoesNotApply, Exit::Signal)
 }
 
-fn hand_off(request: &Request, roots: &[std::path::PathBuf]) -> Vec<OsString> {
+fn hand_off(request: &Request, roots: &[PathBuf]) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec![
         "sandpatch".into(),
         INNER_STAGE.into(),

@@ -1,0 +1,200 @@
+//! One kill, one recovery, one verdict.
+
+use std::time::Duration;
+
+use sandpatch_tests::limited::{self, Ended, Outcome};
+use sandpatch_tests::trace::{self, Landmark, Plan, Side};
+use sandpatch_tests::{Scenario, Tree};
+
+const LIMIT: Duration = Duration::from_secs(30);
+/// A patch that has nothing to do with the one that was killed.
+const UNRELATED: &str = "*** Begin Patch\n*** Add File: next-run\n+x\n*** End Patch\n";
+const UNRELATED_NAME: &str = "next-run";
+
+/// What comes after a kill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextRun {
+    /// `sandpatch undo --recover`, sandboxed.
+    Undo,
+    /// An unrelated patch, unsandboxed.
+    Patch,
+    /// Nothing: what the kill left is looked at.
+    Nothing,
+}
+
+/// What the tree is in the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// As before the patch.
+    Old,
+    /// As after it.
+    New,
+    /// Neither, or with litter: what is wrong.
+    Broken(String),
+}
+
+/// Counts of verdicts.
+#[derive(Debug, Default)]
+pub struct Totals {
+    pub old: usize,
+    pub new: usize,
+    pub broken: Vec<String>,
+}
+
+impl Totals {
+    pub fn add(&mut self, verdict: &Verdict) {
+        match verdict {
+            Verdict::Old => self.old += 1,
+            Verdict::New => self.new += 1,
+            Verdict::Broken(text) => self.broken.push(text.clone()),
+        }
+    }
+
+    /// Says how many kills there were and what came of them.
+    pub fn report(&self, harness: &Harness, what: &str) {
+        eprintln!(
+            "crash totals: {}, {} calls from the staging on: {} kills {what}: {} old, {} new, {} broken",
+            harness.scenario.name,
+            harness.calls(),
+            self.old + self.new + self.broken.len(),
+            self.old,
+            self.new,
+            self.broken.len()
+        );
+    }
+
+    pub fn assert_whole(&self) {
+        let shown: Vec<&str> = self.broken.iter().take(5).map(String::as_str).collect();
+        let count = self.broken.len();
+        assert!(count == 0, "{count} broken, such as:\n{}", shown.join("\n"));
+    }
+}
+
+/// True when every kill and every recovery is to be tried.
+pub fn is_full() -> bool {
+    std::env::var_os("CRASH_TEST").is_some_and(|value| value == "full")
+}
+
+/// A scenario with what it looks like before and after, and how long it is.
+pub struct Harness {
+    scenario: Scenario,
+    old: Tree,
+    new: Tree,
+    calls: Vec<trace::Call>,
+}
+
+impl Harness {
+    /// Does the patch twice undisturbed: for its results and for its calls.
+    pub fn new(scenario: Scenario) -> Self {
+        let (old, new) = scenario.old_and_new();
+        scenario.reset();
+        let patch = scenario.patch.as_bytes();
+        let watched = trace::run(scenario.inner(), patch, Landmark::Staging, Plan::Watch);
+        assert!(watched.outcome.succeeded(), "{}", watched.outcome);
+        assert_eq!(scenario.tree(), new, "watching changes the result");
+        assert!(watched.calls.len() > 20, "{:?}", watched.calls);
+        Self {
+            scenario,
+            old,
+            new,
+            calls: watched.calls,
+        }
+    }
+
+    /// How many calls there are from the first staging call on.
+    pub fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Kills the patch at one call, lets the next run come, and judges.
+    pub fn kill(&self, index: usize, side: Side, next: NextRun) -> Verdict {
+        let at = self.kill_patch(index, side);
+        let after = match next {
+            NextRun::Nothing => Ok(()),
+            NextRun::Undo => self.undo(),
+            NextRun::Patch => self.unrelated_patch(),
+        };
+        self.judge(&format!("{next:?} after {at}"), after)
+    }
+
+    /// Kills the patch at one call, then its recovery at each call until one
+    /// recovery comes to its end; judges after a last recovery each time.
+    pub fn kill_recovery(&self, first: usize, totals: &mut Totals) {
+        // A sample looks at other calls each time.
+        let (from, step) = if is_full() { (0, 1) } else { (first % 7, 7) };
+        for second in (from..).step_by(step) {
+            let at = self.kill_patch(first, Side::Before);
+            let plan = Plan::Kill(second, Side::Before);
+            let input = UNRELATED.as_bytes();
+            let recovery = trace::run(self.scenario.inner(), input, Landmark::Start, plan);
+            let came_to_its_end = recovery.outcome.ended != Ended::Signal(9);
+            // It may have done its own patch before it was killed.
+            self.forget_unrelated();
+            let after = self.unrelated_patch();
+            let what = format!("recovery killed at its call {second} after {at}");
+            totals.add(&self.judge(&what, after));
+            if came_to_its_end {
+                return;
+            }
+        }
+    }
+
+    /// Says where the kill was.
+    fn kill_patch(&self, index: usize, side: Side) -> String {
+        self.scenario.reset();
+        let (patch, plan) = (self.scenario.patch.as_bytes(), Plan::Kill(index, side));
+        let killed = trace::run(self.scenario.inner(), patch, Landmark::Staging, plan);
+        let Some(call) = killed.hit else {
+            panic!("call {index} of {} never came", self.calls());
+        };
+        // After its last call a process is gone without a signal.
+        let is_last = index + 1 == self.calls() && side == Side::After;
+        assert!(
+            killed.outcome.ended == Ended::Signal(9) || is_last,
+            "{}",
+            killed.outcome
+        );
+        format!("the kill {side:?} call {index}, {}", call.name())
+    }
+
+    fn judge(&self, at: &str, after: Result<(), String>) -> Verdict {
+        let now = self.scenario.tree();
+        let problem = match after {
+            Err(problem) => problem,
+            Ok(()) if !now.litter().is_empty() => format!("left behind: {:?}", now.litter()),
+            Ok(()) if now == self.old => return Verdict::Old,
+            Ok(()) if now == self.new => return Verdict::New,
+            Ok(()) => String::new(),
+        };
+        let name = self.scenario.name;
+        let differs = now.neither(&self.old, &self.new);
+        Verdict::Broken(format!("{name}: {at}: {problem}\n{differs}"))
+    }
+
+    fn undo(&self) -> Result<(), String> {
+        let mut command = self.scenario.place.command(self.scenario.place.exe());
+        command.args(["undo", "--recover"]);
+        succeeded(&limited::run(command, b"", LIMIT))
+    }
+
+    fn unrelated_patch(&self) -> Result<(), String> {
+        let outcome = limited::run(self.scenario.inner(), UNRELATED.as_bytes(), LIMIT);
+        succeeded(&outcome)?;
+        let was_there = self.forget_unrelated();
+        was_there
+            .then_some(())
+            .ok_or_else(|| format!("not applied: {outcome}"))
+    }
+
+    /// Removes the unrelated file; false when there is none.
+    fn forget_unrelated(&self) -> bool {
+        std::fs::remove_file(self.scenario.place.ws().join(UNRELATED_NAME)).is_ok()
+    }
+}
+
+fn succeeded(outcome: &Outcome) -> Result<(), String> {
+    if outcome.succeeded() {
+        return Ok(());
+    }
+    Err(format!("the next run failed: {outcome}"))
+}
