@@ -52,6 +52,7 @@ pub fn command(arguments: Run) -> Exit {
         args: arguments.command,
         environment: environment(&planned.plan),
         stdin: Stdin::Inherit,
+        inherit: None,
         cwd: directory,
     };
     match linux_sandbox::run(&planned.plan, command) {

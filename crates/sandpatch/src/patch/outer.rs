@@ -147,6 +147,7 @@ fn apply_in(text: &str, directory: &Path, request: &Request) -> Exit {
             vars: Vec::new(),
         },
         stdin: Stdin::Descriptor(stdin),
+        inherit: None,
         cwd: directory.to_path_buf(),
     };
     match linux_sandbox::run(&planned.plan, command) {
