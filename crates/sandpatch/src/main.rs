@@ -1,5 +1,6 @@
 //! The executable: chooses a role, runs it, and turns the result into an exit code.
 
+mod accounts;
 mod arg0;
 mod cli;
 mod exit;
@@ -7,6 +8,7 @@ mod json;
 mod patch;
 mod render;
 mod run;
+mod state;
 mod sys;
 mod words;
 mod workspace;
