@@ -50,6 +50,35 @@ fn read(path: &str) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
+/// Reads `/etc/group`; a host without one has no groups.
+pub fn group() -> io::Result<Vec<u8>> {
+    read("/etc/group")
+}
+
+/// Returns the first account with a name.
+pub fn account_of_name(passwd: &[u8], name: &[u8]) -> Option<Account> {
+    accounts(passwd).find(|account| account.name == name)
+}
+
+/// Returns the ids of all groups of an account, the primary one first.
+pub fn groups_of(group: &[u8], account: &Account) -> Vec<u32> {
+    let mut ids = vec![account.gid];
+    for gid in lines(group).filter_map(|line| group_with_member(line, &account.name)) {
+        if !ids.contains(&gid) {
+            ids.push(gid);
+        }
+    }
+    ids
+}
+
+/// Parses `name:password:gid:member,member`; nothing when the user is no member.
+fn group_with_member(line: &[u8], user: &[u8]) -> Option<u32> {
+    let mut fields = line.split(|byte| *byte == b':');
+    let gid = number(fields.nth(2)?)?;
+    let mut members = fields.next()?.split(|byte| *byte == b',');
+    members.any(|member| member == user).then_some(gid)
+}
+
 fn accounts(passwd: &[u8]) -> impl Iterator<Item = Account> + '_ {
     lines(passwd).filter_map(account)
 }
@@ -76,7 +105,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Parses a plain decimal number; the highest one means "no id" to the kernel.
-fn number(field: &[u8]) -> Option<u32> {
+pub fn number(field: &[u8]) -> Option<u32> {
     if !field.iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -98,6 +127,17 @@ mod tests {
         assert_eq!((ada.name.as_slice(), ada.gid), (&b"ada"[..], 100));
         assert_eq!(ada.home, PathBuf::from("/home/ada"));
         assert_eq!(account_of_uid(PASSWD, 9).unwrap().name, b"last");
+    }
+
+    #[test]
+    fn groups_are_those_that_name_the_user() {
+        const GROUP: &[u8] = b"users:x:100:ada\nwheel:x:10:bob,ada\n#no:x:11:ada\n+:x:12:ada\n\
+            broken:x:y:ada\nshort:x:13\nempty:x:14:\nnear:x:15:adam,ad\nagain:x:10:ada\nlast:x:16:ada";
+        let ada = account_of_name(PASSWD, b"ada").unwrap();
+        assert_eq!(groups_of(GROUP, &ada), [100, 10, 16]);
+        assert_eq!(groups_of(b"", &ada), [100]);
+        assert_eq!(account_of_name(PASSWD, b"twin").unwrap().gid, 5);
+        assert_eq!(account_of_name(PASSWD, b""), None);
     }
 
     #[test]

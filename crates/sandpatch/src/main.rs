@@ -10,6 +10,7 @@ mod render;
 mod run;
 mod state;
 mod sys;
+mod user;
 mod words;
 mod workspace;
 

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::accounts;
+use crate::user::User;
 
 use super::NoState;
 
@@ -20,13 +21,18 @@ pub struct Base {
 impl Base {
     /// Chooses by `XDG_STATE_HOME`, the account's home, or `HOME` where the user
     /// has no account. Values that are not absolute count as unset, as the XDG
-    /// base directory specification says.
+    /// base directory specification says. Of an assumed user it is the account's
+    /// home: the environment is root's.
     ///
     /// # Errors
     ///
     /// [`NoState::NoHome`] when nothing names a place.
-    pub fn of_environment() -> Result<Self, NoState> {
+    pub fn of(user: &User) -> Result<Self, NoState> {
         let uid = rustix::process::geteuid().as_raw();
+        if let User::Assumed { home } = user {
+            let base = home.as_deref().and_then(below_home);
+            return base.ok_or(NoState::NoHome { uid });
+        }
         let xdg = std::env::var_os("XDG_STATE_HOME");
         let account = || Some(accounts::account_of_uid(&accounts::passwd().ok()?, uid)?.home);
         choose(xdg, account, std::env::var_os("HOME")).ok_or(NoState::NoHome { uid })
@@ -80,6 +86,25 @@ mod tests {
         assert_eq!(chosen(None, account, home).unwrap(), "/a/.local/state /a");
         assert_eq!(chosen(None, None, home).unwrap(), "/h/.local/state /h");
         assert_eq!(chosen(None, None, None), None);
+    }
+
+    #[test]
+    fn of_an_assumed_user_only_the_account_counts() {
+        let base = |home: Option<&str>| {
+            Base::of(&User::Assumed {
+                home: home.map(PathBuf::from),
+            })
+        };
+        assert_eq!(
+            base(Some("/a")).unwrap().path,
+            PathBuf::from("/a/.local/state")
+        );
+        for home in [None, Some(""), Some("a")] {
+            assert!(
+                matches!(base(home), Err(NoState::NoHome { .. })),
+                "{home:?}"
+            );
+        }
     }
 
     #[test]
