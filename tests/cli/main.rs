@@ -7,6 +7,7 @@
 )]
 
 mod apply_codes;
+mod as_user;
 mod bad_input;
 mod check;
 mod diff;

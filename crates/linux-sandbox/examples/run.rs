@@ -5,6 +5,7 @@
 
 use std::error::Error;
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 use linux_sandbox::{Command, Environment, Outcome, Program, Stdin};
@@ -34,6 +35,7 @@ fn run() -> Result<Outcome, Box<dyn Error>> {
     let cwd = std::env::current_dir()?;
     let mut policy = Policy::workspace(AbsolutePath::new(&cwd)?);
     let mut purpose = Purpose::Command;
+    let mut inherit = None;
     let mut show = Show::Nothing;
     let mut words = std::env::args_os().skip(1);
     let mut program = Program::Named(OsString::new());
@@ -47,6 +49,14 @@ fn run() -> Result<Outcome, Box<dyn Error>> {
             Some("--host-tmp") => policy = policy.with_tmp(Tmp::Host),
             Some("--no-tmp") => policy = policy.with_tmp(Tmp::None),
             Some("--patch") => purpose = Purpose::Patch,
+            Some("--inherit") => {
+                let path = words.next().ok_or("--inherit needs a file")?;
+                // Not the lowest free number, so that it has to be moved.
+                let gap = std::fs::File::open("/dev/null")?;
+                let opened = std::fs::OpenOptions::new().append(true).open(path)?;
+                inherit = Some(OwnedFd::from(opened));
+                drop(gap);
+            }
             Some("--self") => program = Program::SelfExe,
             Some("--plan") => show = Show::Plan,
             Some("--report") => show = Show::Report,
@@ -70,6 +80,7 @@ fn run() -> Result<Outcome, Box<dyn Error>> {
         args,
         environment,
         stdin: Stdin::Inherit,
+        inherit,
         cwd,
     };
     show.run(&plan, command)

@@ -31,6 +31,9 @@ pub enum Stdin {
     Descriptor(OwnedFd),
 }
 
+/// The number under which [`Command::inherit`] arrives in the program.
+pub const INHERITED_FD: i32 = 3;
+
 /// A command to run in a sandbox.
 #[derive(Debug)]
 pub struct Command {
@@ -42,6 +45,11 @@ pub struct Command {
     pub environment: Environment,
     /// The standard input.
     pub stdin: Stdin,
+    /// What the program finds open as [`INHERITED_FD`], for plans of purpose
+    /// `Patch` only: the patch stage is trusted with it, a command would not be.
+    /// It stays on the mount it was opened on, past the read-only view. Every
+    /// other descriptor above 2 is closed.
+    pub inherit: Option<OwnedFd>,
     /// The working directory.
     pub cwd: PathBuf,
 }

@@ -75,6 +75,8 @@ steps! {
     OpenCwd = "open the working directory",
     /// Compiling the system call filter.
     CompileFilter = "compile the system call filter",
+    /// Handing a descriptor on to the patch stage.
+    InheritDescriptor = "hand a descriptor on",
     /// Making the pipe between the processes.
     StatusPipe = "make the status pipe",
     /// Changing the signal mask.
@@ -205,6 +207,9 @@ impl Error {
                 Step::ResolveRoot | Step::InspectProcess | Step::OpenSelf | Step::OpenCwd,
                 libc::ENOENT,
             ) => "the directory must exist, and /proc must be mounted",
+            (Step::InheritDescriptor, libc::EINVAL) => {
+                "a command inherits nothing above its standard descriptors: pass data by these"
+            }
             (Step::OneThread, _) => "call from a process with one thread",
             _ => "the host refuses what every sandbox needs: see docs/kernel-features.md",
         }

@@ -28,7 +28,7 @@ mod seccomp;
 mod status;
 mod sys;
 
-pub use command::{Command, Environment, Program, Stdin};
+pub use command::{Command, Environment, INHERITED_FD, Program, Stdin};
 pub use error::{Errno, Error, Step};
 pub use facts::gather;
 pub use report::{Enforcement, LandlockStatus, Outcome, ProcView, RunReport};

@@ -145,6 +145,15 @@ pub(crate) fn close_range(first: u32, last: u32, flags: u32) -> Result<(), Errno
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) }).map(drop)
 }
 
+/// `dup2(fd, number)`: the copy stays open across `execve`.
+///
+/// The number belongs to nobody in the calling process, as `close_range` says
+/// of all others.
+pub(crate) fn duplicate_to(fd: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
+    // SAFETY: numbers only; see above for the owner of the number.
+    check(unsafe { libc::dup2(fd.as_raw_fd(), number) }.into()).map(drop)
+}
+
 /// Gives a descriptor up without closing it.
 ///
 /// Process 1 opens many; it closes all of them with one call after the fork,

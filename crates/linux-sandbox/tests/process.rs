@@ -148,6 +148,62 @@ fn killing_the_supervisor_leaves_nothing() {
     });
 }
 
+/// Prints which of the descriptors 3 to 9 are open, and writes to 3.
+const PROBE_FDS: &str = "for n in 3 4 5 6 7 8 9; do (: >&$n) 2>/dev/null && echo $n; done
+    echo added >&3";
+
+#[test]
+fn a_patch_stage_inherits_one_descriptor_at_most() {
+    as_each(|place| {
+        let file = place.out.join("record");
+        place.write(&file, "old\n");
+        let path = file.to_str().unwrap();
+        let with = ["--patch", "--inherit", path, "--", "sh", "-c", PROBE_FDS];
+        let output = place.command(&with).output().unwrap();
+        assert_eq!(text(&output.stdout), "3", "{output:?}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "old\nadded\n");
+
+        let without = ["--patch", "--", "sh", "-c", PROBE_FDS];
+        let output = place.command(&without).output().unwrap();
+        assert_eq!(text(&output.stdout), "", "{output:?}");
+        assert!(!output.status.success(), "nothing is there to write to");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "old\nadded\n");
+    });
+}
+
+#[test]
+fn descriptors_of_the_caller_do_not_get_in_the_way() {
+    as_each(|place| {
+        let file = place.out.join("record");
+        place.write(&file, "");
+        let path = file.to_str().unwrap();
+        // All of 3 to 9 are taken before the sandbox opens anything.
+        let crowded = "exec 3</etc/passwd 4<&3 5<&3 6<&3 7<&3 8<&3 9<&3; exec \"$@\"";
+        let started = place.command(&["--patch", "--inherit", path, "--", "sh", "-c", PROBE_FDS]);
+        let output = place.through_shell(crowded, &started).output().unwrap();
+        assert_eq!(text(&output.stdout), "3", "{output:?}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "added\n");
+        // The executable itself is held by descriptor, and takes the first free number.
+        let again = ["--patch", "--inherit", path, "--self", "--", "run", "--bad"];
+        let output = place.command(&again).output().unwrap();
+        assert!(text(&output.stderr).contains("usage: run"), "{output:?}");
+    });
+}
+
+#[test]
+fn a_command_inherits_nothing() {
+    as_each(|place| {
+        let file = place.out.join("record");
+        place.write(&file, "old\n");
+        let path = file.to_str().unwrap();
+        let words = ["--inherit", path, "--", "sh", "-c", "echo added >&3"];
+        let output = place.command(&words).output().unwrap();
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        assert!(text(&output.stderr).contains("failed to hand a descriptor on"));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "old\n");
+    });
+}
+
 const CONNECT: &str = "import socket,sys
 s=socket.socket(int(sys.argv[1]))
 s.connect(eval(sys.argv[2]))";
@@ -230,6 +286,7 @@ fn a_process_with_threads_is_refused() {
         args: vec!["true".into()],
         environment: Environment::default(),
         stdin: Stdin::Inherit,
+        inherit: None,
         cwd: "/var/tmp".into(),
     };
     let error = std::thread::scope(|scope| {

@@ -1,5 +1,6 @@
 //! The executable: chooses a role, runs it, and turns the result into an exit code.
 
+mod accounts;
 mod arg0;
 mod cli;
 mod exit;
@@ -7,7 +8,9 @@ mod json;
 mod patch;
 mod render;
 mod run;
+mod state;
 mod sys;
+mod user;
 mod words;
 mod workspace;
 

@@ -10,10 +10,13 @@ use sandbox_policy::{Network, Purpose, Tmp};
 use crate::cli::{Backend, NetworkMode, Run, TmpMode};
 use crate::exit::Exit;
 use crate::patch::inner::current_directory;
-use crate::{render, workspace};
+use crate::{render, user, workspace};
 
 /// Runs the command, and returns how it ended.
 pub fn command(arguments: Run) -> Exit {
+    if let Err(exit) = user::assume(arguments.policy.as_user.as_deref()) {
+        return exit;
+    }
     if let Err(exit) = workspace::enter(arguments.policy.directory.as_deref()) {
         return exit;
     }
@@ -52,6 +55,7 @@ pub fn command(arguments: Run) -> Exit {
         args: arguments.command,
         environment: environment(&planned.plan),
         stdin: Stdin::Inherit,
+        inherit: None,
         cwd: directory,
     };
     match linux_sandbox::run(&planned.plan, command) {

@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 
 use crate::command::{Command, Program};
 use crate::error::{Context, Errno, Error, Step};
+use crate::native::standard::above_inherited;
 use crate::sys::{self, StringArray};
 
 /// Where programs are looked up when there is no `PATH`, as in the C library.
@@ -35,7 +36,8 @@ impl Image {
             Program::SelfExe => {
                 let flags = OFlags::PATH | OFlags::CLOEXEC;
                 let opened = openat(CWD, c"/proc/self/exe", flags, Mode::empty());
-                Candidates::File(opened.during(Step::OpenSelf)?)
+                let opened = opened.during(Step::OpenSelf)?;
+                Candidates::File(above_inherited(opened).during(Step::OpenSelf)?)
             }
             Program::Named(name) => {
                 let path = command.environment.path.as_deref();

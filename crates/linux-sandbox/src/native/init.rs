@@ -1,7 +1,7 @@
 //! Process 1 of the sandbox: sets everything up, confines itself, starts the
 //! command, reaps what is left, and ends with the command.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -10,6 +10,7 @@ use sandbox_policy::Plan;
 use sandbox_policy::plan::Requirement;
 use seccompiler::BpfProgram;
 
+use crate::command::INHERITED_FD;
 use crate::error::{Errno, Step};
 use crate::landlock;
 use crate::native::exec::Image;
@@ -20,12 +21,16 @@ use crate::sys::{self, Fork, Origin};
 /// `CLOSE_RANGE_CLOEXEC`.
 const CLOSE_ON_EXEC: u32 = 1 << 2;
 
+/// The first descriptor that a program does not inherit, unless it was asked for.
+const FIRST_CLOSED: u32 = INHERITED_FD as u32;
+
 /// Everything that process 1 was given before the fork.
 pub(crate) struct Init<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) image: &'a Image,
     pub(crate) filter: &'a BpfProgram,
     pub(crate) stdin: Option<&'a OwnedFd>,
+    pub(crate) inherit: Option<&'a OwnedFd>,
     pub(crate) cwd: &'a std::path::Path,
     pub(crate) ignored_signals: &'a [i32],
     pub(crate) waited: &'a SigSet,
@@ -49,13 +54,14 @@ impl Init<'_> {
         sys::die_with_parent().at(Step::DeathSignal)?;
         identity::map_ids(&self.plan.identity)?;
         self.replace_stdin().at(Step::ReplaceStdin)?;
+        let first_closed = self.hand_on().at(Step::InheritDescriptor)?;
         if self.plan.requires(Requirement::NetworkNamespace) {
             sys::loopback_up().at(Step::Loopback)?;
         }
         let mounted = mounts::carry_out(self.plan)?;
         join_new_keyring().at(Step::Keyring)?;
         nix::unistd::chdir(self.cwd).at(Step::ChangeDirectory)?;
-        sys::close_range(3, u32::MAX, CLOSE_ON_EXEC).at(Step::CloseDescriptors)?;
+        sys::close_range(first_closed, u32::MAX, CLOSE_ON_EXEC).at(Step::CloseDescriptors)?;
         sys::forbid_inspection().at(Step::DropCapabilities)?;
         identity::drop_capabilities(self.plan)?;
         let status = landlock::restrict(&mounted.places).at(Step::Landlock)?;
@@ -77,6 +83,16 @@ impl Init<'_> {
             nix::unistd::dup2_stdin(stdin)?;
         }
         Ok(())
+    }
+
+    /// Puts the inherited descriptor in its place, and returns the first number
+    /// that the program must not inherit.
+    fn hand_on(&self) -> Result<u32, Errno> {
+        let Some(fd) = self.inherit else {
+            return Ok(FIRST_CLOSED);
+        };
+        standard::inherit(fd.as_fd())?;
+        Ok(FIRST_CLOSED + 1)
     }
 
     /// Starts the command as process 2.
@@ -164,8 +180,8 @@ impl Init<'_> {
     /// Keeps descriptors of the host out of reach of `/proc/1/fd`.
     fn close_all_but_status(&self) {
         let status = self.status.as_raw_fd() as u32;
-        if status > 3 {
-            let _ = sys::close_range(3, status - 1, 0);
+        if status > FIRST_CLOSED {
+            let _ = sys::close_range(FIRST_CLOSED, status - 1, 0);
         }
         let _ = sys::close_range(status + 1, u32::MAX, 0);
     }

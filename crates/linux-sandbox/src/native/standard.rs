@@ -10,20 +10,23 @@
 //! A socket carries its network. A connected pair of unix streams reaches its
 //! other end and nobody else; any other socket could be pointed elsewhere.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::fs::{
     CWD, FileType, Mode, OFlags, SeekFrom, Stat, fcntl_getfl, fcntl_setfl, fstat, openat, seek,
 };
+use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::net::{AddressFamily, SocketType, getpeername, sockopt};
 use sandbox_policy::Network;
 
+use crate::command::INHERITED_FD;
 use crate::error::{Errno, Step};
 use crate::facts::shown_path;
 use crate::resolve::id_of;
 use crate::status::{At, Failure};
+use crate::sys;
 
 /// Makes the descriptors 0, 1 and 2 safe to hand on; it must run in the
 /// read-only view, before anything is mounted over it.
@@ -46,6 +49,23 @@ pub(crate) fn secure(network: Network) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Makes a descriptor arrive in the program as [`INHERITED_FD`], open across
+/// `execve`; whatever had the number is closed.
+pub(crate) fn inherit(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    if fd.as_raw_fd() == INHERITED_FD {
+        return Ok(fcntl_setfd(fd, FdFlags::empty())?);
+    }
+    sys::duplicate_to(fd, INHERITED_FD)
+}
+
+/// Moves a descriptor that is still needed out of the way of [`inherit`].
+pub(crate) fn above_inherited(fd: OwnedFd) -> Result<OwnedFd, Errno> {
+    match fd.as_raw_fd() {
+        INHERITED_FD => Ok(fcntl_dupfd_cloexec(fd, INHERITED_FD + 1)?),
+        _ => Ok(fd),
+    }
 }
 
 fn check_socket(fd: BorrowedFd<'_>, network: Network) -> Result<(), Errno> {

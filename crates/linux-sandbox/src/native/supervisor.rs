@@ -9,7 +9,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use sandbox_policy::plan::{MountOp, Requirement};
-use sandbox_policy::{AbsolutePath, Plan};
+use sandbox_policy::{AbsolutePath, Plan, Purpose};
 
 use crate::Backend;
 use crate::command::{Command, Stdin};
@@ -18,7 +18,7 @@ use crate::facts::shown_path;
 use crate::native::exec::Image;
 use crate::native::init::Init;
 use crate::native::process::Process;
-use crate::native::standard;
+use crate::native::standard::{self, above_inherited};
 use crate::report::{Enforcement, LandlockStatus, Outcome, ProcView, RunReport};
 use crate::seccomp;
 use crate::status::{Failure, MAX_BYTES, Record};
@@ -26,6 +26,9 @@ use crate::sys::{self, FORWARDED, Fork, Origin};
 
 /// Runs a command in the sandbox of a plan.
 pub(crate) fn run(plan: &Plan, command: Command) -> Result<RunReport, Error> {
+    if command.inherit.is_some() && plan.purpose != Purpose::Patch {
+        return Err(Errno(libc::EINVAL)).during(Step::InheritDescriptor);
+    }
     let image = Image::prepare(&command)?;
     let process = Process::current().during(Step::InspectProcess)?;
     if process.threads != 1 {
@@ -37,6 +40,7 @@ pub(crate) fn run(plan: &Plan, command: Command) -> Result<RunReport, Error> {
         .during(Step::CompileFilter)?;
     let ignored: Vec<i32> = process.ignored_signals().collect();
     let (receiver, sender) = nix::unistd::pipe2(OFlag::O_CLOEXEC).during(Step::StatusPipe)?;
+    let sender = above_inherited(sender).during(Step::StatusPipe)?;
     let signals = Signals::take_over(&ignored).during(Step::SignalMask)?;
     match sys::fork_into(namespaces(plan)).during(Step::Namespaces)? {
         Fork::Child => {
@@ -50,6 +54,7 @@ pub(crate) fn run(plan: &Plan, command: Command) -> Result<RunReport, Error> {
                 image: &image,
                 filter: &filter,
                 stdin,
+                inherit: command.inherit.as_ref(),
                 cwd: &cwd,
                 ignored_signals: &ignored,
                 waited: &signals.waited,

@@ -112,6 +112,18 @@ impl Place {
         command
     }
 
+    /// Returns a command that runs a script with another command as its words.
+    pub fn through_shell(&self, script: &str, command: &Command) -> Command {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", script, "sh"])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .current_dir(&self.ws)
+            .stdin(Stdio::null());
+        shell
+    }
+
     /// Runs a shell script in the sandbox.
     pub fn sh(&self, script: &str) -> Output {
         self.command(&["--", "/bin/sh", "-c", script])

@@ -92,6 +92,10 @@ pub struct PolicyFlags {
     #[arg(long, value_name = "DIR")]
     pub writable: Vec<PathBuf>,
 
+    /// Becomes this user first, before anything is opened (root only)
+    #[arg(long, value_name = "NAME|UID[:GID]")]
+    pub as_user: Option<String>,
+
     /// How the sandbox is built
     #[arg(long, value_enum, default_value_t = Backend::Auto, value_name = "NAME")]
     pub backend: Backend,

@@ -15,7 +15,7 @@ use crate::cli::{
     Apply, Backend, Codes, Dialect, HAND_OFF, OutputSwitches, PatchSwitches, PolicyFlags,
 };
 use crate::exit::Exit;
-use crate::{render, sys, workspace};
+use crate::{render, sys, user, workspace};
 
 /// `apply_patch`: the reference's command line, sandboxed to the current directory.
 pub fn alias(arguments: Vec<OsString>) -> Exit {
@@ -55,6 +55,9 @@ pub fn run_as_apply_patch(arguments: Vec<OsString>) -> Exit {
 
 /// `sandpatch apply`.
 pub fn command(arguments: Apply) -> Exit {
+    if let Err(exit) = user::assume(arguments.policy.as_user.as_deref()) {
+        return exit;
+    }
     // The patch file is named from where the caller is, not from where `-C` goes.
     let source = match Source::of_apply_argument(arguments.patch) {
         Source::File(path) => std::path::absolute(&path).map_or(Source::File(path), Source::File),
@@ -85,6 +88,7 @@ impl Request {
         let policy = PolicyFlags {
             directory: None,
             writable: Vec::new(),
+            as_user: None,
             backend: Backend::Auto,
         };
         Self {
@@ -147,6 +151,7 @@ fn apply_in(text: &str, directory: &Path, request: &Request) -> Exit {
             vars: Vec::new(),
         },
         stdin: Stdin::Descriptor(stdin),
+        inherit: None,
         cwd: directory.to_path_buf(),
     };
     match linux_sandbox::run(&planned.plan, command) {
