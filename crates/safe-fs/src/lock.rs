@@ -3,23 +3,18 @@
 //! still protects the files.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-
 use crate::error::{Error, Operation};
 use crate::roots::Roots;
+use crate::sys;
 
 /// How long to wait between two attempts.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Holds the workspace; dropping it, or the end of the process, lets go.
-///
-/// The kernel unlocks when the descriptor is closed (`flock(2)`): there is no
-/// call to unlock, whose failure nobody could answer after the patch is done.
 #[derive(Debug)]
 pub struct WorkspaceLock(#[allow(dead_code, reason = "held for its drop")] OwnedFd);
 
@@ -39,15 +34,14 @@ impl Roots {
         let start = Instant::now();
         let limit = Duration::from_millis(timeout_ms);
         loop {
-            match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(WorkspaceLock(fd))),
-                Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(None),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) if start.elapsed() < limit => {
+            match sys::try_lock(fd.as_fd()) {
+                Ok(true) => return Ok(Some(WorkspaceLock(fd))),
+                Ok(false) if start.elapsed() < limit => {
                     sleep(PAUSE.min(limit.saturating_sub(start.elapsed())));
                 }
-                Err(Errno::AGAIN) => return Ok(None),
-                Err(errno) => return Err(Error::io(Operation::Lock, path, errno.into())),
+                Ok(false) => return Ok(None),
+                Err(error) if sys::lacks_locks(&error) => return Ok(None),
+                Err(error) => return Err(Error::io(Operation::Lock, path, error)),
             }
         }
     }

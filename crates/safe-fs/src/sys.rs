@@ -220,6 +220,25 @@ pub(crate) fn sync_directory(dir: BorrowedFd<'_>) -> io::Result<()> {
     sync(open_at(dir, OsStr::new("."), flags)?.as_fd())
 }
 
+/// `flock(fd, LOCK_EX | LOCK_NB)`: false while another holds it.
+///
+/// The kernel unlocks when the descriptor is closed: there is no call to
+/// unlock, whose failure nobody could answer after a patch is done.
+pub(crate) fn try_lock(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    use rustix::fs::{FlockOperation, flock};
+    match retry_rustix(|| flock(fd, FlockOperation::NonBlockingLockExclusive)) {
+        Err(error) if is(&error, libc::EAGAIN) => Ok(false),
+        result => result.map(|()| true),
+    }
+}
+
+/// The file system knows no locks, or there is nobody to keep them (`flock(2)`).
+pub(crate) fn lacks_locks(error: &io::Error) -> bool {
+    [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS]
+        .iter()
+        .any(|errno| is(error, *errno))
+}
+
 /// The file system has no unnamed files, or the kernel no `O_TMPFILE`
 /// (`open(2)`), or there is no `/proc` to name one by.
 pub(crate) fn lacks_unnamed(error: &io::Error) -> bool {

@@ -16,8 +16,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg, OFlag};
+use nix::fcntl::OFlag;
 
 use crate::dir::Dir;
 use crate::error::{Context, Error, ErrorKind, Operation};
@@ -52,7 +51,7 @@ pub(crate) struct Journal<'r> {
 
 /// A journal that has its name; the lock tells others that its writer is alive.
 struct Open {
-    file: Flock<OwnedFd>,
+    file: OwnedFd,
     dir: Dir,
     end_bytes: u64,
 }
@@ -211,11 +210,17 @@ impl Open {
     }
 
     fn begin(dir: &Dir, fd: OwnedFd, record: &[u8]) -> io::Result<Self> {
-        let file = lock(fd)?.ok_or_else(|| io::Error::from_raw_os_error(libc::EEXIST))?;
-        let mut bytes = record::header(sys::stamp_fd(file.as_fd())?)?;
+        match sys::try_lock(fd.as_fd()) {
+            Ok(true) => {}
+            Ok(false) => return Err(io::Error::from_raw_os_error(libc::EEXIST)),
+            // Then nobody can tell that we live, and nobody takes anything back by himself.
+            Err(error) if sys::lacks_locks(&error) => {}
+            Err(error) => return Err(error),
+        }
+        let mut bytes = record::header(sys::stamp_fd(fd.as_fd())?)?;
         bytes.extend_from_slice(record);
         let mut open = Self {
-            file,
+            file: fd,
             dir: dir.clone(),
             end_bytes: 0,
         };
@@ -232,19 +237,6 @@ impl Open {
     fn sync(&self) -> io::Result<()> {
         sys::sync(self.file.as_fd())?;
         sys::sync_directory(self.dir.as_fd())
-    }
-}
-
-/// Locks a journal; `None` when its writer is alive. Where nothing can be
-/// locked nobody is told apart, as if there were no other.
-fn lock(mut fd: OwnedFd) -> io::Result<Option<Flock<OwnedFd>>> {
-    loop {
-        match Flock::lock(fd, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => return Ok(Some(lock)),
-            Err((back, Errno::EINTR)) => fd = back,
-            Err((_, Errno::EAGAIN)) => return Ok(None),
-            Err((_, errno)) => return Err(errno.into()),
-        }
     }
 }
 

@@ -14,11 +14,11 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use nix::fcntl::{Flock, OFlag};
+use nix::fcntl::OFlag;
 use nix::sys::stat::SFlag;
 
 use super::record::{Contents, NamedPlace, Record, parse};
-use super::{JOURNAL_NAME, lock, named};
+use super::{JOURNAL_NAME, named};
 use crate::dir::Dir;
 use crate::entry::Entry;
 use crate::error::{Context, Error, ErrorKind, Operation};
@@ -151,7 +151,7 @@ impl Roots {
 /// A journal that is there.
 enum Found {
     /// Its writer is gone, and we hold it.
-    Dead(Flock<OwnedFd>),
+    Dead(OwnedFd),
     Alive,
 }
 
@@ -165,17 +165,17 @@ fn open(dir: &Dir) -> io::Result<Option<Found>> {
             result => result?,
         };
         let own = sys::stamp_fd(fd.as_fd())?.id;
-        let Some(held) = lock(fd)? else {
+        if !sys::try_lock(fd.as_fd())? {
             return Ok(Some(Found::Alive));
-        };
+        }
         // Its writer may have removed it between our opening and our lock.
         if sys::stamp_at(at, name)?.is_some_and(|now| now.id == own) {
-            return Ok(Some(Found::Dead(held)));
+            return Ok(Some(Found::Dead(fd)));
         }
     }
 }
 
-fn wait(dir: &Dir, timeout_ms: u64) -> io::Result<Option<Flock<OwnedFd>>> {
+fn wait(dir: &Dir, timeout_ms: u64) -> io::Result<Option<OwnedFd>> {
     let start = Instant::now();
     loop {
         match open(dir)? {
@@ -190,7 +190,7 @@ fn wait(dir: &Dir, timeout_ms: u64) -> io::Result<Option<Flock<OwnedFd>>> {
 }
 
 /// Reads a journal that is a regular file of one name.
-fn read(journal: &Flock<OwnedFd>) -> io::Result<Vec<u8>> {
+fn read(journal: &OwnedFd) -> io::Result<Vec<u8>> {
     let stat = sys::stat_fd(journal.as_fd())?;
     let regular = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
     if !regular || stat.st_nlink != 1 {
