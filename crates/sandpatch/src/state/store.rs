@@ -42,7 +42,7 @@ pub struct Store {
 }
 
 /// What one workspace has.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Listing {
     /// The transactions, newest first.
     pub entries: Vec<Entry>,
@@ -176,10 +176,7 @@ impl Store {
         let mut names = self.names()?.kept;
         names.retain(|name| name.workspace == workspace_key(workspace));
         names.sort_by_key(|name| std::cmp::Reverse(name.time));
-        let mut listing = Listing {
-            entries: Vec::new(),
-            unreadable: Vec::new(),
-        };
+        let mut listing = Listing::default();
         for name in names {
             let id = name.id;
             match self.open_record(&name) {
