@@ -72,7 +72,8 @@ fn line(entry: &Entry) -> String {
     if more > 0 {
         parts.push(format!("{more} more"));
     }
-    format!("{id} {} {}\n", utc::rfc3339(header.time), parts.join(", "))
+    let text = format!("{id} {} {}", utc::rfc3339(header.time), parts.join(", "));
+    format!("{}\n", text.trim_end())
 }
 
 /// The path is the patch's, so a terminal must not act on it.
@@ -167,6 +168,7 @@ mod tests {
     fn a_transaction_is_one_line() {
         let start = "0000abcd 1970-01-01T00:00:00Z ";
         assert_eq!(line(&entry(&["a", "b c"])), format!("{start}D a, D b c\n"));
+        assert_eq!(line(&entry(&[])), "0000abcd 1970-01-01T00:00:00Z\n");
         let mut many = entry(&["1", "2", "3", "4", "5"]);
         many.header.more_changes = 10;
         assert_eq!(line(&many), format!("{start}D 1, D 2, D 3, 12 more\n"));
