@@ -15,6 +15,7 @@ mod json;
 mod large_input;
 mod run_codes;
 mod signals;
+mod undo;
 
 use std::time::Duration;
 

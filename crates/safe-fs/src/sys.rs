@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag};
@@ -108,16 +109,18 @@ pub(crate) fn proc_path(fd: BorrowedFd<'_>) -> String {
 }
 
 /// Tells whether `/proc` is there, without which no unnamed inode gets a name.
+/// It is asked once: nobody mounts it under a running process.
 pub(crate) fn has_proc() -> bool {
-    retry(|| {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    let ask = || {
         nix::unistd::faccessat(
             AT_FDCWD,
             "/proc/self/fd",
             AccessFlags::F_OK,
             AtFlags::empty(),
         )
-    })
-    .is_ok()
+    };
+    *ANSWER.get_or_init(|| retry(ask).is_ok())
 }
 
 /// `faccessat2(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS)` (Linux 5.8).

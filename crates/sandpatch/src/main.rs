@@ -10,7 +10,9 @@ mod render;
 mod run;
 mod state;
 mod sys;
+mod undo;
 mod user;
+mod utc;
 mod words;
 mod workspace;
 
@@ -43,6 +45,7 @@ fn command_line(arguments: Vec<OsString>) -> Exit {
     match Cli::try_parse_from(argv).map(|cli| cli.command) {
         Ok(Command::Apply(arguments)) => patch::outer::command(arguments),
         Ok(Command::Run(arguments)) => run::command(arguments),
+        Ok(Command::Undo(arguments)) => undo::command(&arguments),
         Err(error) => render::usage(&error),
     }
 }

@@ -30,6 +30,16 @@ pub fn note(message: &str) {
     stderr(&format!("note: {message}\n"));
 }
 
+/// Prints a warning.
+pub fn warning(message: &str) {
+    stderr(&format!("warning: {message}\n"));
+}
+
+/// Prints an answer to a question; one that nobody can read is a failure.
+pub fn answer(text: &str) -> Exit {
+    printed(text.as_bytes(), Exit::Success, NOT_DONE)
+}
+
 /// Prints what the command-line parser says.
 pub fn usage(error: &clap::Error) -> Exit {
     let text = error.render().to_string();

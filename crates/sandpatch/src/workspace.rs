@@ -9,13 +9,14 @@ use sandbox_policy::{AbsolutePath, Plan, Policy, Purpose};
 use crate::cli::PolicyFlags;
 use crate::exit::Exit;
 use crate::render;
+use crate::state::Root;
 
-/// A plan, and the writable roots by their real paths.
+/// A plan, and the writable roots that exist.
 pub struct Planned {
     /// What the sandbox will be.
     pub plan: Plan,
     /// Where it may write.
-    pub roots: Vec<PathBuf>,
+    pub roots: Vec<Root>,
 }
 
 /// Changes to the directory of `-C`, if one was given.
@@ -68,7 +69,10 @@ pub fn plan_policy(policy: &Policy, purpose: Purpose) -> Result<Planned, Exit> {
         .roots
         .iter()
         .filter_map(|root| root.resolved.as_ref())
-        .map(|root| root.real.as_path().to_path_buf())
+        .map(|root| Root {
+            real: root.real.as_path().to_path_buf(),
+            id: root.id,
+        })
         .collect();
     Ok(Planned { plan, roots })
 }

@@ -73,8 +73,13 @@ pub fn apply(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Repo
     let mut report = repeatedly(patch, roots, || {
         recovered.extend(recover(roots)?);
         let (observed, plan) = planned(patch, roots, options)?;
-        recovery::beside(&observed, roots, &mut recovered)?;
-        commit::commit(patch, &plan, &observed, roots, options)
+        commit::commit(patch, &plan, &observed, roots, options).or_else(|stop| {
+            // Perhaps the journal of a killed patch was in the way.
+            if matches!(stop, Interrupted::Changed(_)) {
+                recovered.extend(recovery::beside(&observed, roots)?);
+            }
+            Err(stop)
+        })
     })?;
     report
         .notes

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use safe_fs::{Recovered, Roots};
 
 use super::ApplyError;
-use super::commit::Interrupted;
 use super::observe::Observed;
-use crate::failure::{Cause, Failure, FailureKind};
 use crate::report::Note;
 
 /// How long a patch waits for a living one to end.
@@ -25,37 +23,16 @@ pub fn recover(roots: &Roots) -> Result<Option<Recovered>, ApplyError> {
 
 /// Ends what a killed patch began whose journal lies beside its files, because
 /// the workspace directory took none; then everything has to be looked at again.
-pub fn beside(
-    observed: &Observed,
-    roots: &Roots,
-    recovered: &mut Vec<Recovered>,
-) -> Result<(), Interrupted> {
-    if roots.takes_journal() {
-        return Ok(());
-    }
+pub fn beside(observed: &Observed, roots: &Roots) -> Result<Vec<Recovered>, ApplyError> {
     let mut seen = BTreeSet::new();
-    let before = recovered.len();
+    let mut ended = Vec::new();
     for location in observed.locations() {
         if seen.insert(location.dir().id()) {
-            let ended = roots.recover_beside(location, TIMEOUT_MS);
-            recovered.extend(ended.map_err(ApplyError::NotRecovered)?);
+            let recovered = roots.recover_beside(location, TIMEOUT_MS);
+            ended.extend(recovered.map_err(ApplyError::NotRecovered)?);
         }
     }
-    match recovered.len() == before {
-        true => Ok(()),
-        false => Err(Interrupted::Changed(Box::new(looked_too_early()))),
-    }
-}
-
-/// What is reported should every attempt find another journal.
-fn looked_too_early() -> Failure {
-    Failure {
-        operation: 0,
-        line: 0,
-        path: String::new(),
-        absolute: std::path::PathBuf::new(),
-        kind: FailureKind::Read(Cause::Changed),
-    }
+    Ok(ended)
 }
 
 /// Returns what the reader should know of a recovery.

@@ -86,13 +86,6 @@ impl Roots {
         self.recover_in(at.dir(), &path, timeout_ms)
     }
 
-    /// Tells whether the workspace directory takes a journal from us; otherwise
-    /// journals lie beside what is changed.
-    pub fn takes_journal(&self) -> bool {
-        self.workspace()
-            .is_some_and(|root| sys::may_write(root.dir.as_fd()).is_ok())
-    }
-
     /// Tells whether a killed transaction left a journal in the workspace.
     pub fn is_interrupted(&self) -> Result<bool, Error> {
         let Some(root) = self.workspace() else {

@@ -45,11 +45,14 @@ pub fn rewrite(at: &Location, expected: &Pinned, bytes: &[u8]) -> Result<Step, E
     if !expected.matches(&now, Compare::Content) || old.len() as u64 != expected.size_bytes() {
         return Err(Error::new(OP, path, ErrorKind::Changed));
     }
-    if let Err(error) = overwrite(fd.as_fd(), &old, bytes, &now) {
-        restore(fd.as_fd(), &old, &now).during(Operation::Undo, path)?;
-        return Err(error).during(OP, path);
-    }
-    let after = sys::stamp_fd(fd.as_fd()).during(OP, path)?;
+    let written = overwrite(fd.as_fd(), &old, bytes, &now);
+    let after = match written.and_then(|()| sys::stamp_fd(fd.as_fd())) {
+        Ok(after) => after,
+        Err(error) => {
+            restore(fd.as_fd(), &old, &now).during(Operation::Undo, path)?;
+            return Err(error).during(OP, path);
+        }
+    };
     let rewriting = Rewriting {
         fd,
         old,

@@ -35,6 +35,8 @@ pub enum Command {
     Apply(Apply),
     /// Runs a command that can write only below the current directory
     Run(Run),
+    /// Lists the patches that were applied in the current directory and can be undone
+    Undo(Undo),
 }
 
 /// `sandpatch apply`.
@@ -79,6 +81,36 @@ pub struct Run {
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+/// `sandpatch undo`.
+#[derive(Debug, Args)]
+pub struct Undo {
+    /// Prints one line for each, the newest first
+    #[arg(long, required = true)]
+    list: bool,
+
+    /// Prints one JSON object instead of text (docs/report.md)
+    #[arg(long)]
+    json: bool,
+
+    /// Works in DIR
+    #[arg(short = 'C', long = "cd", value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+
+    /// Becomes this user first, before anything is opened (root only)
+    #[arg(long, value_name = "NAME|UID[:GID]")]
+    pub as_user: Option<String>,
+}
+
+impl Undo {
+    /// Returns how to answer.
+    pub const fn form(&self) -> Form {
+        match self.json {
+            true => Form::Json,
+            false => Form::Text,
+        }
+    }
 }
 
 /// Policy flags that every subcommand has.

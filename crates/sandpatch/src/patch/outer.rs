@@ -15,6 +15,7 @@ use crate::cli::{
     Apply, Backend, Codes, Dialect, HAND_OFF, OutputSwitches, PatchSwitches, PolicyFlags,
 };
 use crate::exit::Exit;
+use crate::state::Root;
 use crate::{render, sys, user, workspace};
 
 /// `apply_patch`: the reference's command line, sandboxed to the current directory.
@@ -186,7 +187,7 @@ fn stage_killed(number: i32) -> Exit {
     u8::try_from(number).map_or(Exit::DoesNotApply, Exit::Signal)
 }
 
-fn hand_off(request: &Request, roots: &[PathBuf]) -> Vec<OsString> {
+fn hand_off(request: &Request, roots: &[Root]) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec![
         "sandpatch".into(),
         INNER_STAGE.into(),
@@ -198,7 +199,7 @@ fn hand_off(request: &Request, roots: &[PathBuf]) -> Vec<OsString> {
     arguments.push(argument("codes", request.codes));
     for root in roots {
         let mut text = OsString::from("--root=");
-        text.push(root);
+        text.push(&root.real);
         arguments.push(text);
     }
     arguments

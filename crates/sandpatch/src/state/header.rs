@@ -11,6 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use apply_patch::report::ChangeKind;
 use serde::{Deserialize, Serialize};
 
 /// The version of the header and of the record as a whole.
@@ -40,6 +41,25 @@ pub struct Place {
     pub ino: u64,
 }
 
+/// One line of a summary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// What happened.
+    #[serde(with = "Kind")]
+    pub kind: ChangeKind,
+    /// To which path, as the patch spelled it.
+    pub path: String,
+}
+
+/// The words that reports use for [`ChangeKind`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ChangeKind", rename_all = "lowercase")]
+enum Kind {
+    Added,
+    Modified,
+    Deleted,
+}
+
 /// What is known about a transaction without trusting the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
@@ -52,8 +72,9 @@ pub struct Header {
     pub roots: Vec<Place>,
     /// The dialect, by its name on the command line.
     pub dialect: String,
-    /// The first lines of the summary, as far as they are known.
-    pub changes: Vec<String>,
+    /// The first lines of the summary, as far as they are known. The paths are the
+    /// patch's: any text.
+    pub changes: Vec<Change>,
     /// How many further ones there were.
     pub more_changes: usize,
 }
@@ -64,7 +85,7 @@ impl Header {
         workspace: Place,
         roots: Vec<Place>,
         dialect: String,
-        mut changes: Vec<String>,
+        mut changes: Vec<Change>,
     ) -> Self {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let more_changes = changes.len().saturating_sub(MOST_CHANGES);
@@ -174,7 +195,11 @@ mod tests {
             dev: u64::MAX,
             ino: 1,
         };
-        let changes = (0..changes).map(|n| format!("M {n}")).collect();
+        let change = |n: usize| Change {
+            kind: ChangeKind::Modified,
+            path: n.to_string(),
+        };
+        let changes = (0..changes).map(change).collect();
         Header::now(place.clone(), vec![place], "safe".into(), changes)
     }
 

@@ -23,9 +23,9 @@ use std::path::PathBuf;
 
 pub use base::Base;
 pub use directory::{Missing, Root};
-pub use header::{Header, Place};
+pub use header::{Change, Header, Place};
 pub use name::Id;
-pub use store::{Listing, Store};
+pub use store::{Entry, Listing, Store};
 
 /// Says why there is no state.
 #[derive(Debug, thiserror::Error)]

@@ -6,6 +6,7 @@
 //! directory without locks: names are unique, they appear whole, and of two
 //! that sweep the same name one finds it gone.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
@@ -39,10 +40,12 @@ pub struct Store {
     dir: OwnedFd,
     /// The effective user, whose all records are.
     uid: u32,
+    /// Whether the directory was read before, and must be rewound.
+    was_read: Cell<bool>,
 }
 
 /// What one workspace has.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Listing {
     /// The transactions, newest first.
     pub entries: Vec<Entry>,
@@ -135,7 +138,11 @@ impl Store {
     pub fn open(base: &Base, roots: &[Root], missing: Missing) -> Result<Self, NoState> {
         let uid = rustix::process::geteuid().as_raw();
         let dir = super::directory::open(base, NAME, roots, missing, uid)?;
-        Ok(Self { dir, uid })
+        Ok(Self {
+            dir,
+            uid,
+            was_read: Cell::new(false),
+        })
     }
 
     /// Begins a record without a name; where the file system has no such
@@ -155,7 +162,7 @@ impl Store {
 
     fn begin_named(&self) -> Result<Pending<'_>, NoState> {
         let time = now();
-        let name = name::temporary(time, seed(time));
+        let name = name::temporary(time, time ^ u64::from(std::process::id()) << 40);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::APPEND;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&self.dir, &name, flags, RECORD)
@@ -176,10 +183,7 @@ impl Store {
         let mut names = self.names()?.kept;
         names.retain(|name| name.workspace == workspace_key(workspace));
         names.sort_by_key(|name| std::cmp::Reverse(name.time));
-        let mut listing = Listing {
-            entries: Vec::new(),
-            unreadable: Vec::new(),
-        };
+        let mut listing = Listing::default();
         for name in names {
             let id = name.id;
             match self.open_record(&name) {
@@ -258,7 +262,9 @@ impl Store {
     }
 
     fn names(&self) -> io::Result<Names> {
-        seek(&self.dir, rustix::fs::SeekFrom::Start(0))?;
+        if self.was_read.replace(true) {
+            seek(&self.dir, rustix::fs::SeekFrom::Start(0))?;
+        }
         let mut buffer = vec![MaybeUninit::uninit(); 16 << 10];
         let mut entries = RawDir::new(self.dir.as_fd(), &mut buffer);
         let mut names = Names::default();
@@ -342,12 +348,9 @@ impl Pending<'_> {
             source,
         })?;
         let now = now();
-        let name = next_name(
-            &names.kept,
-            now,
-            &header.workspace.path,
-            body + end.len() as u64,
-        );
+        let bytes = body + end.len() as u64;
+        let workspace = &header.workspace.path;
+        let name = next_name(&names.kept, now, stat.st_ino, workspace, bytes);
         self.publish(&name.to_string()).map_err(kept_os("name"))?;
         self.store.sweep(&names, &name, now);
         Ok(name.id)
@@ -403,12 +406,13 @@ impl Drop for Pending<'_> {
 }
 
 /// Chooses a name that sorts behind all others, also when the clock was put back.
-fn next_name(names: &[Name], now: u64, workspace: &Path, bytes: u64) -> Name {
+/// Records that are kept at one time differ in their inode.
+fn next_name(names: &[Name], now: u64, inode: u64, workspace: &Path, bytes: u64) -> Name {
     let newest = names.iter().map(|name| name.time).max();
     let time = newest.map_or(now, |newest| now.max(newest.saturating_add(1)));
     Name {
         time,
-        id: Id::fresh(seed(now), names),
+        id: Id::fresh(now ^ inode << 40, names),
         workspace: workspace_key(workspace),
         bytes,
     }
@@ -437,10 +441,6 @@ fn size(stat: &Stat) -> u64 {
 fn now() -> u64 {
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     time.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-}
-
-fn seed(now: u64) -> u64 {
-    now ^ u64::from(std::process::id()) << 40
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use sandbox_policy::facts::FileId;
 
-use super::super::Place;
+use apply_patch::report::ChangeKind;
+
+use super::super::{Change, Place};
 use super::*;
 
 /// A base below `/var/tmp`, and a store in it.
@@ -57,13 +59,20 @@ fn root(path: &Path) -> Root {
     }
 }
 
+fn change() -> Change {
+    Change {
+        kind: ChangeKind::Modified,
+        path: "a".into(),
+    }
+}
+
 fn header(workspace: &str) -> Header {
     let place = Place {
         path: workspace.into(),
         dev: 1,
         ino: 2,
     };
-    Header::now(place, Vec::new(), "safe".into(), vec!["M a".into()])
+    Header::now(place, Vec::new(), "safe".into(), vec![change()])
 }
 
 fn keep(store: &Store, workspace: &str, body: &[u8]) -> Id {
@@ -97,7 +106,7 @@ fn what_is_kept_can_be_listed_read_and_removed() {
     let listed: Vec<Id> = listing.entries.iter().map(|entry| entry.id).collect();
     assert_eq!(listed, [ids[1], ids[0]], "newest first");
     assert!(listing.unreadable.is_empty());
-    assert_eq!(listing.entries[0].header.changes, ["M a"]);
+    assert_eq!(listing.entries[0].header.changes, [change()]);
 
     assert_eq!(body(store.read(ids[0]).unwrap()), b"one");
     assert_eq!(body(store.read(ids[1]).unwrap()), b"");
