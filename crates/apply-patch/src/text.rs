@@ -104,7 +104,14 @@ pub struct Text<'a> {
 impl<'a> Text<'a> {
     /// Reads the bytes of a file.
     pub fn new(file: &'a [u8]) -> Result<Self, EncodingError> {
-        let (bytes, encoding) = decode(file)?;
+        // Nearly every file is plain ASCII, and that is known sooner than anything else.
+        let (bytes, encoding, ascii) = if file.is_ascii() {
+            (Cow::Borrowed(file), Encoding::Utf8, true)
+        } else {
+            let (bytes, encoding) = decode(file)?;
+            let ascii = bytes.is_ascii();
+            (bytes, encoding, ascii)
+        };
         if bytes.len() > LARGEST {
             return Err(EncodingError::TooLarge {
                 size: bytes.len(),
@@ -116,7 +123,6 @@ impl<'a> Text<'a> {
             _ => b'\n',
         };
         let starts = line_starts(&bytes, terminator);
-        let ascii = bytes.is_ascii();
         Ok(Self {
             bytes,
             encoding,
@@ -150,6 +156,21 @@ impl<'a> Text<'a> {
     pub fn line(&self, index: usize) -> &[u8] {
         let whole = self.lines(index, index + 1);
         &whole[..whole.len() - self.end(index).as_bytes().len()]
+    }
+
+    /// Returns all lines in order, each without its end.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let terminator = self.terminator;
+        self.starts.windows(2).map(move |bounds| {
+            let whole = self.bytes.get(bounds[0] as usize..bounds[1] as usize);
+            match whole.unwrap_or_default() {
+                [line @ .., last] if *last == terminator => match line {
+                    [line @ .., b'\r'] if terminator == b'\n' => line,
+                    line => line,
+                },
+                line => line,
+            }
+        })
     }
 
     /// Returns what ends a line, counted from 0.
@@ -244,13 +265,16 @@ fn utf16<'a>(codec: &'static Codec, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, En
     })
 }
 
-/// Counts first, so that the records take exactly the room they need.
+/// Guesses the room: what is never touched takes no memory, and the allocator
+/// moves large records by changing the map.
 fn line_starts(bytes: &[u8], terminator: u8) -> Vec<u32> {
-    let ends = memchr_iter(terminator, bytes);
-    let mut starts = Vec::with_capacity(ends.clone().count() + 2);
+    const USUAL_LINE_BYTES: usize = 32;
+    let mut starts = Vec::with_capacity(bytes.len() / USUAL_LINE_BYTES + 2);
     starts.push(0);
-    // The caller has refused files whose positions do not fit.
-    starts.extend(ends.map(|end| end as u32 + 1));
+    for end in memchr_iter(terminator, bytes) {
+        // The caller has refused files whose positions do not fit.
+        starts.push(end as u32 + 1);
+    }
     if starts
         .last()
         .is_some_and(|last| *last as usize != bytes.len())
@@ -295,6 +319,22 @@ mod tests {
         assert!(lines(b"").is_empty());
         assert_eq!(lines(b"\n"), vec![(Vec::new(), LineEnd::Lf)]);
         assert!(lines(b"\xef\xbb\xbf").is_empty());
+    }
+
+    #[test]
+    fn all_lines_in_order_are_the_lines_one_by_one() {
+        for file in [
+            &b"a\r\nb\nc\rd"[..],
+            b"a\rb\r",
+            b"a\r\r\n\r\n\n",
+            b"",
+            b"a\nb\r",
+            b"\xff\xfea\0\r\0\n\0b\0",
+        ] {
+            let text = Text::new(file).unwrap();
+            let one_by_one: Vec<&[u8]> = (0..text.len()).map(|i| text.line(i)).collect();
+            assert_eq!(text.iter().collect::<Vec<_>>(), one_by_one, "{file:?}");
+        }
     }
 
     #[test]

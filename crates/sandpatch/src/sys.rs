@@ -1,7 +1,10 @@
 //! The one place for calls that the safe wrappers do not offer.
 #![allow(unsafe_code)]
 
+use std::alloc::{GlobalAlloc, Layout, System};
+
 use nix::sys::signal::{SigHandler, Signal, signal};
+use rustix::mm::{Advice, madvise};
 
 /// Closes every descriptor above 2, which its caller left open.
 ///
@@ -25,4 +28,54 @@ pub fn ignore_file_size_signal() {
     let previous = unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) };
     // Only an invalid signal number fails, and this one is valid.
     debug_assert!(previous.is_ok());
+}
+
+/// Gives large buffers large pages: a file and its new content are touched from
+/// end to end, and a page fault for every 4 KiB costs more than the copying.
+struct LargePages;
+
+#[global_allocator]
+static ALLOCATOR: LargePages = LargePages;
+
+/// The usual size of a large page; where it is another one the advice does no harm.
+const LARGE_PAGE_BYTES: usize = 2 << 20;
+
+// SAFETY: every call is handed on to `System` with the layout that it was made
+// with, but for a stricter alignment of large blocks, which `free` and
+// `realloc` do not need to know (malloc(3), posix_memalign(3)).
+unsafe impl GlobalAlloc for LargePages {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let aligned = layout.align_to(LARGE_PAGE_BYTES);
+        let Some(aligned) = aligned
+            .ok()
+            .filter(|_| layout.size() >= 2 * LARGE_PAGE_BYTES)
+        else {
+            // SAFETY: the caller's obligations are the same.
+            return unsafe { System.alloc(layout) };
+        };
+        // SAFETY: the size is not zero.
+        let block = unsafe { System.alloc(aligned) };
+        if !block.is_null() {
+            let whole = layout.size() / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
+            // SAFETY: the range lies inside the new block; advice changes no content.
+            let _ = unsafe { madvise(block.cast(), whole, Advice::LinuxHugepage) };
+        }
+        block
+    }
+
+    // The default would fill with zeros what the kernel has just given so.
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's obligations are the same.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's obligations are the same.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's obligations are the same.
+        unsafe { System.realloc(block, layout, size) }
+    }
 }

@@ -8,6 +8,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 use super::compare::MatchKind;
 use crate::text::Text;
 
@@ -18,7 +20,8 @@ const UNKNOWN: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct Index<'t> {
     kind: MatchKind,
-    numbers: HashMap<Cow<'t, [u8]>, u32>,
+    /// Hashed quickly, with a seed that the writer of a patch cannot know.
+    numbers: HashMap<Cow<'t, [u8]>, u32, RandomState>,
     /// The number of each line of the file.
     lines: Vec<u32>,
     /// Where the places of each number start in `places`, and where the last end.
@@ -29,18 +32,19 @@ pub(crate) struct Index<'t> {
 impl<'t> Index<'t> {
     /// Reads the file for the lines of the vocabulary.
     pub(crate) fn build(kind: MatchKind, text: &'t Text<'_>, vocabulary: &[&'t [u8]]) -> Self {
-        // Patterns repeat themselves, so the map grows with what is distinct.
-        let mut numbers = HashMap::new();
-        let mut sieve = Sieve::default();
+        let mut numbers =
+            HashMap::with_capacity_and_hasher(vocabulary.len(), RandomState::default());
+        let mut sieve = Sieve::for_lines(vocabulary.len());
         for line in vocabulary {
             let key = kind.key(line);
             sieve.insert(&key);
             let next = numbers.len() as u32;
             numbers.entry(key).or_insert(next);
         }
-        let lines: Vec<u32> = (0..text.len())
-            .map(|index| {
-                let key = kind.key(text.line(index));
+        let lines: Vec<u32> = text
+            .iter()
+            .map(|line| {
+                let key = kind.key(line);
                 if !sieve.may_contain(&key) {
                     return UNKNOWN;
                 }
@@ -197,29 +201,31 @@ fn places(lines: &[u32], numbers: usize) -> (Vec<u32>, Vec<u32>) {
 /// from their length and edges alone.
 #[derive(Debug)]
 struct Sieve {
-    bits: Vec<u64>,
-}
-
-impl Default for Sieve {
-    fn default() -> Self {
-        Self {
-            bits: vec![0; 1024],
-        }
-    }
+    /// A power of two of them.
+    words: Vec<u64>,
 }
 
 impl Sieve {
+    /// Sixteen bits for each line let one in sixteen others through.
+    fn for_lines(count: usize) -> Self {
+        const MOST_WORDS: usize = 1 << 16;
+        let words = (count / 4).clamp(64, MOST_WORDS).next_power_of_two();
+        Self {
+            words: vec![0; words],
+        }
+    }
+
     fn insert(&mut self, key: &[u8]) {
-        let (word, bit) = Self::slot(key);
-        self.bits[word] |= bit;
+        let (word, bit) = self.slot(key);
+        self.words[word] |= bit;
     }
 
     fn may_contain(&self, key: &[u8]) -> bool {
-        let (word, bit) = Self::slot(key);
-        self.bits[word] & bit != 0
+        let (word, bit) = self.slot(key);
+        self.words[word] & bit != 0
     }
 
-    fn slot(key: &[u8]) -> (usize, u64) {
+    fn slot(&self, key: &[u8]) -> (usize, u64) {
         let (head, tail) = match (key.first_chunk(), key.last_chunk()) {
             (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
             _ => (
@@ -235,7 +241,8 @@ impl Sieve {
             .wrapping_mul(0xd6e8_feb8_6659_fd93)
             .wrapping_add(key.len() as u64)
             .wrapping_mul(0xa076_1d64_78bd_642f);
-        ((mixed >> 54) as usize, 1 << (mixed >> 48 & 63))
+        let word = (mixed >> 40) as usize & (self.words.len() - 1);
+        (word, 1 << (mixed >> 34 & 63))
     }
 }
 

@@ -88,7 +88,7 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
         } else {
             self.body(number, anchor, script)?
         };
-        let length = spot.script.pattern().len();
+        let length = spot.script.old_lines();
         if length > 0 {
             self.cursor = spot.at + length;
         }
@@ -213,7 +213,7 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
         let wanted = Wanted { from, limit, near };
         let shorter = script
             .without_final_blank()
-            .filter(|script| !script.pattern().is_empty());
+            .filter(|script| script.old_lines() > 0);
         for script in [Some(script), shorter].into_iter().flatten() {
             let pattern = script.pattern();
             let Some((kind, found)) = self.search(&pattern, wanted) else {

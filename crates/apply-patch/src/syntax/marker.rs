@@ -29,6 +29,19 @@ impl<'a> Line<'a> {
     pub(super) fn is_blank(self) -> bool {
         self.text.trim().is_empty()
     }
+
+    /// Tells from the first letters of most lines that they are body lines of a
+    /// chunk and not blank, so that nothing else needs to be tried.
+    pub(super) fn is_plainly_body(self) -> bool {
+        match self.text.as_bytes() {
+            [b'+' | b'-', ..] => true,
+            [b' ', rest @ ..] => rest
+                .iter()
+                .find(|byte| !matches!(byte, b' ' | b'\t'))
+                .is_some_and(u8::is_ascii_alphanumeric),
+            _ => false,
+        }
+    }
 }
 
 /// A line that opens an operation or ends the patch.

@@ -206,7 +206,7 @@ fn ended(line: Line<'_>) -> Result<(), ParseError> {
 }
 
 fn is_indented_end(line: Line<'_>) -> bool {
-    line.text.starts_with(char::is_whitespace) && line.text.trim() == END
+    !line.is_plainly_body() && line.text.starts_with(char::is_whitespace) && line.text.trim() == END
 }
 
 fn not_a_header(line: Line<'_>, trimmed: &str) -> ParseError {

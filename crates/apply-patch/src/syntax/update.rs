@@ -52,6 +52,13 @@ impl<'a> UpdateSection<'a> {
     }
 
     pub(super) fn step(&mut self, line: Line<'a>) -> Result<Step<'a>, ParseError> {
+        if let Phase::Body(chunk) = &mut self.phase
+            && line.is_plainly_body()
+        {
+            chunk.lines.extend(chunk_line(line));
+            chunk.blank_tail_lines = 0;
+            return Ok(Step::Stay);
+        }
         let trimmed = line.text.trim_end();
         if let Some(header) = Header::read(trimmed) {
             return Ok(Step::Turn(header));
