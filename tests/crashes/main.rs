@@ -8,7 +8,8 @@
 //!
 //! `CRASH_TEST=full` (`scripts/crash-test`) does both recoveries after a kill on
 //! either side of each call, and kills the recoveries of more of them at every
-//! call; without it a sample of the same. The totals go to standard error.
+//! call; without it a sample of the same. `CRASH_TEST=patch`, or `full,patch`,
+//! recovers by patches alone, for an executable that has no `undo --recover`. The totals go to standard error.
 //!
 //! Tracing knows the registers of x86-64 only; elsewhere there is no test here.
 #![cfg(target_arch = "x86_64")]
@@ -22,13 +23,13 @@
 
 mod harness;
 
-use harness::{Harness, NextRun, Totals, Verdict, is_full};
+use harness::{Harness, NextRun, Totals, Verdict, is_full, is_patch_only};
 use sandpatch_tests::trace::Side;
 use sandpatch_tests::{Scenario, skip};
 
 /// Kills a patch at every call; every tree must be whole after the next run.
 fn every_call(scenario: Scenario) {
-    if !scenario.can_recover() {
+    if !is_patch_only() && !scenario.can_recover() {
         return skip::skip_allowed(scenario.name, "this executable has no `undo --recover`");
     }
     let harness = Harness::new(scenario);
@@ -50,11 +51,12 @@ fn every_call(scenario: Scenario) {
 fn next_runs(index: usize, side: Side) -> Vec<NextRun> {
     let both = [NextRun::Patch, NextRun::Undo];
     if is_full() {
-        return both.to_vec();
+        return both[..if is_patch_only() { 1 } else { 2 }].to_vec();
     }
     // After one call is before the next, but for the calls of the program
     // itself in between: the sample looks from before.
     match side {
+        Side::Before if is_patch_only() => vec![NextRun::Patch],
         Side::Before => vec![both[index % 2]],
         Side::After => Vec::new(),
     }
@@ -82,7 +84,7 @@ fn in_place() {
 
 /// Kills the recovery of a killed patch at each of its calls.
 fn killed_recovery(scenario: Scenario, sample: usize) {
-    if !scenario.can_recover() {
+    if !is_patch_only() && !scenario.can_recover() {
         return skip::skip_allowed(scenario.name, "this executable has no `undo --recover`");
     }
     let harness = Harness::new(scenario);
