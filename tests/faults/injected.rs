@@ -180,8 +180,9 @@ impl Harness {
     /// Whatever was left, the next patch removes (once there is a journal).
     fn problem_of_the_next_run(&self) -> Option<String> {
         let before = self.scenario.tree();
-        let has_journal = before.litter().iter().any(|name| name.ends_with(JOURNAL));
-        if !has_journal && !(self.scenario.can_recover() && !before.litter().is_empty()) {
+        let litter = before.litter();
+        let has_journal = litter.iter().any(|name| name.ends_with(JOURNAL));
+        if litter.is_empty() || !has_journal && !self.scenario.can_recover() {
             return None;
         }
         let failed = self.scenario.next_patch().err();

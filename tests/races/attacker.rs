@@ -5,7 +5,7 @@
 //! Nothing outside changes, no application hangs, none panics.
 //!
 //! A tenth of `RACE_APPLICATIONS` is run with each of the two resolvers, and 3 %
-//! of that sandboxed.
+//! of it sandboxed by each identity.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, RenameFlags, openat2, renameat2};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use sandpatch_tests::limited::{self, Ended, Outcome};
@@ -205,11 +205,8 @@ fn under_attack(place: &Place, form: &str, victims: &[&str], count: usize) {
     let swaps = attacker.stop();
     unchanged(&outside, place, count);
     assert_eq!(fs::metadata(place.ws()).expect("stat").ino(), inode);
-    assert!(
-        tally.applied > count / 20,
-        "hardly anything applied: {tally:?}"
-    );
-    assert!(tally.refused > count / 20, "hardly any race: {tally:?}");
+    assert!(tally.applied > 0, "nothing was ever applied: {tally:?}");
+    assert!(tally.refused > 0, "the race never happened: {tally:?}");
     assert!(swaps.iter().all(|swaps| *swaps > 0), "{swaps:?}");
     eprintln!("race totals: {form}: {count} applications: {tally:?}, lures: {LURES:?} {swaps:?}");
 }
@@ -263,6 +260,9 @@ fn without_openat2() {
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, unknown, architecture);
     let program: BpfProgram = filter.expect("a filter").try_into().expect("a program");
     apply_filter(&program).expect("install the filter");
+    let how = OpenHow::new().flags(OFlag::O_PATH);
+    let opened = openat2(AT_FDCWD, "/", how);
+    assert_eq!(opened.map(drop), Err(nix::errno::Errno::ENOSYS));
 }
 
 const BELOW: [&str; 5] = ["ws/d", "ws/f", "ws/d/f", "ws/d/e", "ws/d/e/g"];
@@ -290,7 +290,7 @@ fn inner_form_attacked_without_openat2() {
 #[test]
 fn sandboxed_form_attacked() {
     for identity in Identity::all() {
-        let count = (share() * 3 / 10).max(40);
+        let count = (share() * 3 / 10).max(100);
         under_attack(&place(identity), SANDBOXED, &WITH_ROOT, count);
     }
 }
