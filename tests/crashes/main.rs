@@ -25,7 +25,7 @@ mod harness;
 
 use harness::{Harness, NextRun, Totals, Verdict, is_full, is_patch_only};
 use sandpatch_tests::trace::Side;
-use sandpatch_tests::{Scenario, skip};
+use sandpatch_tests::{Scenario, degrade, skip};
 
 /// Kills a patch at every call; every tree must be whole after the next run.
 fn every_call(scenario: Scenario) {
@@ -82,6 +82,19 @@ fn in_place() {
     every_call(Scenario::in_place());
 }
 
+#[test]
+fn twenty_operations_on_a_poor_file_system() {
+    degrade::without_unnamed_files_and_exchange();
+    every_call(Scenario::twenty());
+}
+
+#[test]
+fn two_operations_on_an_old_kernel() {
+    degrade::without_unnamed_files_and_exchange();
+    degrade::without_openat2();
+    every_call(Scenario::two());
+}
+
 /// Kills the recovery of a killed patch at each of its calls.
 fn killed_recovery(scenario: Scenario, sample: usize) {
     if !is_patch_only() && !scenario.can_recover() {
@@ -107,6 +120,12 @@ fn recovery_of_two_operations_is_killed() {
 #[test]
 fn recovery_of_twenty_operations_is_killed() {
     killed_recovery(Scenario::twenty(), 12);
+}
+
+#[test]
+fn recovery_of_two_operations_on_a_poor_file_system_is_killed() {
+    degrade::without_unnamed_files_and_exchange();
+    killed_recovery(Scenario::two(), 10);
 }
 
 #[test]

@@ -16,12 +16,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, RenameFlags, openat2, renameat2};
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use sandpatch_tests::limited::{self, Ended, Outcome};
-use sandpatch_tests::{Identity, Place, Snapshot, mounts};
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+use sandpatch_tests::{Identity, Place, Snapshot, degrade, mounts};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -251,20 +250,6 @@ fn refill(place: &Place) {
     }
 }
 
-/// Makes `openat2` unknown to this thread and to what it starts.
-fn without_openat2() {
-    let number = nix::libc::SYS_openat2;
-    let rules = [(number, Vec::new())].into_iter().collect();
-    let unknown = SeccompAction::Errno(nix::libc::ENOSYS.cast_unsigned());
-    let architecture = std::env::consts::ARCH.try_into().expect("an architecture");
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, unknown, architecture);
-    let program: BpfProgram = filter.expect("a filter").try_into().expect("a program");
-    apply_filter(&program).expect("install the filter");
-    let how = OpenHow::new().flags(OFlag::O_PATH);
-    let opened = openat2(AT_FDCWD, "/", how);
-    assert_eq!(opened.map(drop), Err(nix::errno::Errno::ENOSYS));
-}
-
 const BELOW: [&str; 5] = ["ws/d", "ws/f", "ws/d/f", "ws/d/e", "ws/d/e/g"];
 const WITH_ROOT: [&str; 6] = ["ws/d", "ws/f", "ws/d/f", "ws/d/e", "ws/d/e/g", "ws"];
 const INNER: &str = "--codex-run-as-apply-patch";
@@ -282,7 +267,7 @@ fn inner_form_attacked() {
 
 #[test]
 fn inner_form_attacked_without_openat2() {
-    without_openat2();
+    degrade::without_openat2();
     under_attack(&place(Identity::Caller), INNER, &BELOW, share() / 2);
     under_attack(&place(Identity::Caller), INNER, &WITH_ROOT, share() / 2);
 }
