@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use sandpatch_tests::limited::{self, Ended, Outcome};
+use sandpatch_tests::limited::{self, Ended};
+use sandpatch_tests::scenario::NEXT_PATCH;
 use sandpatch_tests::trace::{self, Landmark, Plan, Side};
 use sandpatch_tests::{Scenario, Tree};
 
 const LIMIT: Duration = Duration::from_secs(30);
-/// A patch that has nothing to do with the one that was killed.
-const UNRELATED: &str = "*** Begin Patch\n*** Add File: next-run\n+x\n*** End Patch\n";
-const UNRELATED_NAME: &str = "next-run";
 
 /// What comes after a kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +70,16 @@ impl Totals {
 
 /// True when every kill and every recovery is to be tried.
 pub fn is_full() -> bool {
-    std::env::var_os("CRASH_TEST").is_some_and(|value| value == "full")
+    mode_is("full")
+}
+
+/// True when only patches are to recover.
+pub fn is_patch_only() -> bool {
+    mode_is("patch")
+}
+
+fn mode_is(mode: &str) -> bool {
+    std::env::var("CRASH_TEST").is_ok_and(|modes| modes.split(',').any(|one| one == mode))
 }
 
 /// A scenario with what it looks like before and after, and how long it is.
@@ -112,7 +119,7 @@ impl Harness {
         let after = match next {
             NextRun::Nothing => Ok(()),
             NextRun::Undo => self.undo(),
-            NextRun::Patch => self.unrelated_patch(),
+            NextRun::Patch => self.scenario.next_patch(),
         };
         self.judge(&format!("{next:?} after {at}"), after)
     }
@@ -125,12 +132,12 @@ impl Harness {
         for second in (from..).step_by(step) {
             let at = self.kill_patch(first, Side::Before);
             let plan = Plan::Kill(second, Side::Before);
-            let input = UNRELATED.as_bytes();
+            let input = NEXT_PATCH.as_bytes();
             let recovery = trace::run(self.scenario.inner(), input, Landmark::Start, plan);
             let came_to_its_end = recovery.outcome.ended != Ended::Signal(9);
             // It may have done its own patch before it was killed.
-            self.forget_unrelated();
-            let after = self.unrelated_patch();
+            self.scenario.forget_next_patch();
+            let after = self.scenario.next_patch();
             let what = format!("recovery killed at its call {second} after {at}");
             totals.add(&self.judge(&what, after));
             if came_to_its_end {
@@ -174,27 +181,8 @@ impl Harness {
     fn undo(&self) -> Result<(), String> {
         let mut command = self.scenario.place.command(self.scenario.place.exe());
         command.args(["undo", "--recover"]);
-        succeeded(&limited::run(command, b"", LIMIT))
+        let outcome = limited::run(command, b"", LIMIT);
+        let failed = || format!("the recovery failed: {outcome}");
+        outcome.succeeded().then_some(()).ok_or_else(failed)
     }
-
-    fn unrelated_patch(&self) -> Result<(), String> {
-        let outcome = limited::run(self.scenario.inner(), UNRELATED.as_bytes(), LIMIT);
-        succeeded(&outcome)?;
-        let was_there = self.forget_unrelated();
-        was_there
-            .then_some(())
-            .ok_or_else(|| format!("not applied: {outcome}"))
-    }
-
-    /// Removes the unrelated file; false when there is none.
-    fn forget_unrelated(&self) -> bool {
-        std::fs::remove_file(self.scenario.place.ws().join(UNRELATED_NAME)).is_ok()
-    }
-}
-
-fn succeeded(outcome: &Outcome) -> Result<(), String> {
-    if outcome.succeeded() {
-        return Ok(());
-    }
-    Err(format!("the next run failed: {outcome}"))
 }

@@ -8,7 +8,8 @@
 //!
 //! `CRASH_TEST=full` (`scripts/crash-test`) does both recoveries after a kill on
 //! either side of each call, and kills the recoveries of more of them at every
-//! call; without it a sample of the same. The totals go to standard error.
+//! call; without it a sample of the same. `CRASH_TEST=patch`, or `full,patch`,
+//! recovers by patches alone, for an executable that has no `undo --recover`. The totals go to standard error.
 //!
 //! Tracing knows the registers of x86-64 only; elsewhere there is no test here.
 #![cfg(target_arch = "x86_64")]
@@ -22,13 +23,13 @@
 
 mod harness;
 
-use harness::{Harness, NextRun, Totals, Verdict, is_full};
+use harness::{Harness, NextRun, Totals, Verdict, is_full, is_patch_only};
 use sandpatch_tests::trace::Side;
-use sandpatch_tests::{Scenario, skip};
+use sandpatch_tests::{Scenario, degrade, skip};
 
 /// Kills a patch at every call; every tree must be whole after the next run.
 fn every_call(scenario: Scenario) {
-    if !scenario.can_recover() {
+    if !is_patch_only() && !scenario.can_recover() {
         return skip::skip_allowed(scenario.name, "this executable has no `undo --recover`");
     }
     let harness = Harness::new(scenario);
@@ -50,11 +51,12 @@ fn every_call(scenario: Scenario) {
 fn next_runs(index: usize, side: Side) -> Vec<NextRun> {
     let both = [NextRun::Patch, NextRun::Undo];
     if is_full() {
-        return both.to_vec();
+        return both[..if is_patch_only() { 1 } else { 2 }].to_vec();
     }
     // After one call is before the next, but for the calls of the program
     // itself in between: the sample looks from before.
     match side {
+        Side::Before if is_patch_only() => vec![NextRun::Patch],
         Side::Before => vec![both[index % 2]],
         Side::After => Vec::new(),
     }
@@ -80,9 +82,22 @@ fn in_place() {
     every_call(Scenario::in_place());
 }
 
+#[test]
+fn twenty_operations_on_a_poor_file_system() {
+    degrade::without_unnamed_files_and_exchange();
+    every_call(Scenario::twenty());
+}
+
+#[test]
+fn two_operations_on_an_old_kernel() {
+    degrade::without_unnamed_files_and_exchange();
+    degrade::without_openat2();
+    every_call(Scenario::two());
+}
+
 /// Kills the recovery of a killed patch at each of its calls.
 fn killed_recovery(scenario: Scenario, sample: usize) {
-    if !scenario.can_recover() {
+    if !is_patch_only() && !scenario.can_recover() {
         return skip::skip_allowed(scenario.name, "this executable has no `undo --recover`");
     }
     let harness = Harness::new(scenario);
@@ -105,6 +120,12 @@ fn recovery_of_two_operations_is_killed() {
 #[test]
 fn recovery_of_twenty_operations_is_killed() {
     killed_recovery(Scenario::twenty(), 12);
+}
+
+#[test]
+fn recovery_of_two_operations_on_a_poor_file_system_is_killed() {
+    degrade::without_unnamed_files_and_exchange();
+    killed_recovery(Scenario::two(), 10);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! Nothing outside changes, no application hangs, none panics.
 //!
 //! A tenth of `RACE_APPLICATIONS` is run with each of the two resolvers, and 3 %
-//! of that sandboxed.
+//! of it sandboxed by each identity.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -20,8 +20,7 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use sandpatch_tests::limited::{self, Ended, Outcome};
-use sandpatch_tests::{Identity, Place, Snapshot, mounts};
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+use sandpatch_tests::{Identity, Place, Snapshot, degrade, mounts};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -205,11 +204,8 @@ fn under_attack(place: &Place, form: &str, victims: &[&str], count: usize) {
     let swaps = attacker.stop();
     unchanged(&outside, place, count);
     assert_eq!(fs::metadata(place.ws()).expect("stat").ino(), inode);
-    assert!(
-        tally.applied > count / 20,
-        "hardly anything applied: {tally:?}"
-    );
-    assert!(tally.refused > count / 20, "hardly any race: {tally:?}");
+    assert!(tally.applied > 0, "nothing was ever applied: {tally:?}");
+    assert!(tally.refused > 0, "the race never happened: {tally:?}");
     assert!(swaps.iter().all(|swaps| *swaps > 0), "{swaps:?}");
     eprintln!("race totals: {form}: {count} applications: {tally:?}, lures: {LURES:?} {swaps:?}");
 }
@@ -254,17 +250,6 @@ fn refill(place: &Place) {
     }
 }
 
-/// Makes `openat2` unknown to this thread and to what it starts.
-fn without_openat2() {
-    let number = nix::libc::SYS_openat2;
-    let rules = [(number, Vec::new())].into_iter().collect();
-    let unknown = SeccompAction::Errno(nix::libc::ENOSYS.cast_unsigned());
-    let architecture = std::env::consts::ARCH.try_into().expect("an architecture");
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, unknown, architecture);
-    let program: BpfProgram = filter.expect("a filter").try_into().expect("a program");
-    apply_filter(&program).expect("install the filter");
-}
-
 const BELOW: [&str; 5] = ["ws/d", "ws/f", "ws/d/f", "ws/d/e", "ws/d/e/g"];
 const WITH_ROOT: [&str; 6] = ["ws/d", "ws/f", "ws/d/f", "ws/d/e", "ws/d/e/g", "ws"];
 const INNER: &str = "--codex-run-as-apply-patch";
@@ -282,7 +267,7 @@ fn inner_form_attacked() {
 
 #[test]
 fn inner_form_attacked_without_openat2() {
-    without_openat2();
+    degrade::without_openat2();
     under_attack(&place(Identity::Caller), INNER, &BELOW, share() / 2);
     under_attack(&place(Identity::Caller), INNER, &WITH_ROOT, share() / 2);
 }
@@ -290,7 +275,7 @@ fn inner_form_attacked_without_openat2() {
 #[test]
 fn sandboxed_form_attacked() {
     for identity in Identity::all() {
-        let count = (share() * 3 / 10).max(40);
+        let count = (share() * 3 / 10).max(100);
         under_attack(&place(identity), SANDBOXED, &WITH_ROOT, count);
     }
 }

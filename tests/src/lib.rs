@@ -16,6 +16,7 @@
 )]
 
 pub mod bytes;
+pub mod degrade;
 pub mod exe;
 pub mod fixtures;
 pub mod identity;

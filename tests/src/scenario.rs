@@ -11,6 +11,10 @@ use crate::{Identity, Place, Tree, bytes, limited, place};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// A patch that has nothing to do with any scenario.
+pub const NEXT_PATCH: &str = "*** Begin Patch\n*** Add File: next-run\n+x\n*** End Patch\n";
+const NEXT_NAME: &str = "next-run";
+
 /// A tree and the patch that is applied to it, again and again.
 pub struct Scenario {
     /// What the reports call it.
@@ -85,6 +89,23 @@ impl Scenario {
         command.args(["undo", "--help"]);
         let outcome = limited::run(command, b"", LIMIT);
         outcome.succeeded() && bytes::contains(&outcome.stdout, b"--recover")
+    }
+
+    /// Applies the next patch, which recovers what one before it left, and
+    /// removes what it adds.
+    ///
+    /// # Errors
+    /// When it does not apply.
+    pub fn next_patch(&self) -> Result<(), String> {
+        let outcome = limited::run(self.inner(), NEXT_PATCH.as_bytes(), LIMIT);
+        let is_applied = outcome.succeeded() && self.forget_next_patch();
+        let failed = || format!("the next patch is not applied: {outcome}");
+        is_applied.then_some(()).ok_or_else(failed)
+    }
+
+    /// Removes what the next patch adds; false when there is none.
+    pub fn forget_next_patch(&self) -> bool {
+        fs::remove_file(self.place.ws().join(NEXT_NAME)).is_ok()
     }
 
     /// What is in the workspace now.
