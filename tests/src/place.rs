@@ -111,7 +111,7 @@ impl Place {
             .current_dir(self.ws())
             .env("HOME", self.top().join("home"))
             .env("LC_ALL", "C.UTF-8")
-            .env_remove("XDG_STATE_HOME");
+            .env("XDG_STATE_HOME", self.top().join("home/state"));
         command
     }
 }

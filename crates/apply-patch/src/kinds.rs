@@ -49,6 +49,7 @@ impl Note {
             Self::LeftBehind { .. } => "left-behind",
             Self::Recovered { .. } => "recovered",
             Self::NotRestored { .. } => "not-restored",
+            Self::NoUndo { .. } => "no-undo",
             Self::InPlace { .. } => "written-in-place",
             Self::AttributesLost { .. } => "attributes-lost",
             Self::NotShown { why, .. } => match why {

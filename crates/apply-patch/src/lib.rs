@@ -10,6 +10,7 @@
 //!    [`locate`] and [`text`] for the bytes, and comes out with ordered effects;
 //! 4. [`apply`](mod@apply) stages, commits, or takes everything back.
 //!
+//! [`undo`](mod@undo) records what was replaced, and plans the way back.
 //! [`diff`] writes what a plan would change as a unified diff.
 //!
 //! All but [`apply`](mod@apply) are pure. A *hunk* is an operation on one file (the word
@@ -26,8 +27,9 @@ pub mod plan;
 pub mod report;
 pub mod syntax;
 pub mod text;
+pub mod undo;
 
-pub use apply::{ApplyError, Preview, apply, check, preview, recover};
+pub use apply::{ApplyError, Preview, UndoError, apply, check, preview, recover, undo};
 pub use edit::{Edited, edit};
 pub use options::Options;
 pub use syntax::parse;

@@ -106,6 +106,11 @@ pub enum Note {
         /// Where it is.
         path: PathBuf,
     },
+    /// What the patch replaced is not kept, so that it cannot be undone.
+    NoUndo {
+        /// Why.
+        why: String,
+    },
     /// A file was written in place, because a new inode could not take its place.
     InPlace {
         /// The path as the patch spells it.
@@ -150,6 +155,7 @@ impl Note {
             | Self::NotRestored { path, .. }
             | Self::NotShown { path, .. } => path,
             Self::Recovered { .. } => Path::new(JOURNAL_NAME),
+            Self::NoUndo { .. } => Path::new(""),
         }
     }
 }

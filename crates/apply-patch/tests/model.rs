@@ -242,7 +242,7 @@ proptest! {
         let options = if replaces { Options::codex() } else { Options::safe() };
         let resolver = if walk { Resolver::Walk } else { Resolver::Openat2 };
         let roots = Roots::open(top.path(), &[top.path().to_path_buf()], &[], resolver).unwrap();
-        let result = apply_patch::apply(&parsed.patch, &roots, &options);
+        let result = apply_patch::apply(&parsed.patch, &roots, &options, None);
         let after = files(top.path());
         match (result, expected) {
             (Ok(_), Some(expected)) => prop_assert_eq!(after, expected, "{}", text),

@@ -48,7 +48,7 @@ fn the_reports_are_those_of_an_application_and_nothing_is_touched() {
         let checked = check(&parsed.patch, &roots, &options).unwrap();
         let shown = preview(&parsed.patch, &roots, &options).unwrap();
         assert_eq!((times("."), times("f")), before);
-        let applied = apply(&parsed.patch, &roots, &options).unwrap();
+        let applied = apply(&parsed.patch, &roots, &options, None).unwrap();
         assert_eq!(checked, applied);
         assert_eq!(shown.report, applied);
         assert_eq!(applied.notes.len(), 2, "{applied:?}");

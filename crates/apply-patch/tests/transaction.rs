@@ -54,7 +54,7 @@ impl Workspace {
         let parsed = parse(&text).unwrap();
         let roots =
             Roots::open(&self.ws, std::slice::from_ref(&self.ws), &[], self.resolver).unwrap();
-        apply_patch::apply(&parsed.patch, &roots, &options)
+        apply_patch::apply(&parsed.patch, &roots, &options, None)
     }
 
     fn applies(&self, operations: &str) -> Report {

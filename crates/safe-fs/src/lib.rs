@@ -50,8 +50,8 @@ pub use links::{Complete, LinkSearch};
 pub use location::{Location, LocationKey};
 pub use lock::WorkspaceLock;
 pub use ops::{
-    Attributes, LostAttribute, Staged, create, make_directories, relink, remove, rename, replace,
-    rewrite, stage,
+    Attributes, LostAttribute, SavedAttributes, Staged, create, make_directories, relink, remove,
+    rename, replace, rewrite, stage,
 };
 pub use pinned::Pinned;
 pub use resolver::Resolver;

@@ -40,6 +40,18 @@ impl Location {
         &self.missing
     }
 
+    /// Returns the places of the parents that would have to be made, each after its own parent.
+    pub fn missing_parents(&self) -> impl Iterator<Item = Location> {
+        (0..self.missing.len()).map(|depth| Location {
+            dir: self.dir.clone(),
+            missing: self.missing.iter().take(depth).cloned().collect(),
+            name: self.missing.get(depth).cloned().unwrap_or_default(),
+            path: (self.path.ancestors().nth(self.missing.len() - depth))
+                .unwrap_or(&self.path)
+                .to_path_buf(),
+        })
+    }
+
     /// Returns the last component.
     pub fn name(&self) -> &OsStr {
         &self.name

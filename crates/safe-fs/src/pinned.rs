@@ -13,6 +13,7 @@ use nix::sys::stat::{FileStat, SFlag};
 use crate::error::{Context, Error, ErrorKind, Operation};
 use crate::id::{FileId, Stamp, Time};
 use crate::location::Location;
+use crate::ops::{SavedAttributes, save};
 use crate::sys;
 
 /// Holds a regular file or a symbolic link, with its metadata at that time.
@@ -118,6 +119,18 @@ impl Pinned {
             .map_err(io::Error::other)?;
         file.read_to_end(&mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Reads owner, mode, extended attributes and ACLs, for when the file has to be made again.
+    pub fn attributes(&self) -> Result<SavedAttributes, Error> {
+        save(self).during(Operation::Read, self.path())
+    }
+
+    /// Tells whether the name at a place still leads to this file, with the same
+    /// content as far as size and time of modification tell.
+    pub fn is_at(&self, at: &Location) -> bool {
+        self.expect_at(at, Compare::Content, Operation::Inspect)
+            .is_ok()
     }
 
     /// Asks whether the effective user may write the file itself.

@@ -29,12 +29,26 @@ pub struct Step {
 
 #[derive(Debug)]
 pub(crate) enum Change {
-    Created { new: Stamp },
-    Replaced { aside: Held, new: Stamp, old: Stamp },
-    Removed { aside: Held, old: Stamp },
-    Renamed { to: Location, moved: Stamp },
+    Created {
+        new: Stamp,
+    },
+    Replaced {
+        aside: Held,
+        new: Stamp,
+        old: Stamp,
+    },
+    Removed {
+        aside: Held,
+        old: Stamp,
+    },
+    Renamed {
+        to: Location,
+        moved: Stamp,
+    },
     Rewritten(Box<Rewriting>),
     MadeDirectories(Vec<MadeDirectory>),
+    /// Nothing yet: the directory goes when the step is finished.
+    RemovesDirectory(FileId),
 }
 
 #[derive(Debug)]
@@ -75,6 +89,7 @@ impl Step {
             Change::Renamed { to, moved } => undo_move(sys::pair(&to.dir, &to.name), place, *moved),
             Change::Rewritten(rewriting) => undo_rewrite(rewriting),
             Change::MadeDirectories(made) => undo_directories(made),
+            Change::RemovesDirectory(_) => Ok(Undone::Yes),
         };
         match result.during(OP, self.at.path())? {
             Undone::Yes => Ok(()),
@@ -98,8 +113,13 @@ impl Step {
     /// Drops what was kept for the undo: the old inode's temporary name, which
     /// an error names.
     pub fn finish(self) -> Result<(), Error> {
-        let (Change::Replaced { aside, .. } | Change::Removed { aside, .. }) = &self.change else {
-            return Ok(());
+        let aside = match &self.change {
+            Change::Replaced { aside, .. } | Change::Removed { aside, .. } => aside,
+            Change::RemovesDirectory(id) => {
+                let place = sys::pair(&self.at.dir, &self.at.name);
+                return remove_directory(place, *id).during(Operation::Finish, self.at.path());
+            }
+            _ => return Ok(()),
         };
         match sys::unlink_at(aside.dir.as_fd(), &aside.name) {
             Err(error) if sys::is(&error, libc::ENOENT) => Ok(()),
@@ -199,14 +219,23 @@ fn undo_rewrite(rewriting: &Rewriting) -> io::Result<Undone> {
 /// Deepest first; what is not empty or not ours any more stays.
 fn undo_directories(made: &[MadeDirectory]) -> io::Result<Undone> {
     for directory in made.iter().rev() {
-        let place = sys::pair(&directory.parent, &directory.name);
-        if stamp(place)?.map(|found| found.id) != Some(directory.id) {
-            continue;
-        }
-        match sys::rmdir_at(place.0, place.1) {
-            Err(error) if sys::is(&error, libc::ENOTEMPTY) || sys::is(&error, libc::ENOENT) => {}
-            result => result?,
-        }
+        remove_directory(sys::pair(&directory.parent, &directory.name), directory.id)?;
     }
     Ok(Undone::Yes)
+}
+
+fn remove_directory(place: Place<'_>, id: FileId) -> io::Result<()> {
+    match stamp(place)?.map(|found| found.id) == Some(id) {
+        true => remove_if_empty(place),
+        false => Ok(()),
+    }
+}
+
+/// `unlinkat(AT_REMOVEDIR)`; what has something in it, or is gone, is let be.
+pub(crate) fn remove_if_empty(place: Place<'_>) -> io::Result<()> {
+    const HARMLESS: [i32; 4] = [libc::ENOENT, libc::ENOTEMPTY, libc::EEXIST, libc::ENOTDIR];
+    match sys::rmdir_at(place.0, place.1) {
+        Err(error) if HARMLESS.iter().any(|errno| sys::is(&error, *errno)) => Ok(()),
+        result => result,
+    }
 }

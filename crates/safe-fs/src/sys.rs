@@ -162,6 +162,11 @@ pub(crate) fn rmdir_at(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     retry(|| nix::unistd::unlinkat(dir, name, UnlinkatFlags::RemoveDir))
 }
 
+/// `symlinkat(target, dir, name)`.
+pub(crate) fn symlink_at(target: &OsStr, at: (BorrowedFd<'_>, &OsStr)) -> io::Result<()> {
+    retry(|| nix::unistd::symlinkat(target, at.0, at.1))
+}
+
 /// `mkdirat(dir, name, 0777)`; the kernel applies the umask.
 pub(crate) fn mkdir_at(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     retry(|| nix::sys::stat::mkdirat(dir, name, Mode::from_bits_truncate(0o777)))

@@ -2,6 +2,7 @@
 //! before it is made, and kept until all of them are there.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use crate::location::Location;
 use crate::ops::{self, Attributes, Staged};
 use crate::pinned::Pinned;
 use crate::roots::Roots;
-use crate::step::Step;
+use crate::step::{Change, Step};
 use crate::sys;
 use crate::temporary;
 
@@ -69,6 +70,26 @@ impl<'r> Transaction<'r> {
                 .during(Operation::Sync, Path::new("a new file"))?;
         }
         Ok(staged)
+    }
+
+    /// Stages a symbolic link: [`Transaction::create`] gives it its name.
+    pub fn stage_link(&mut self, dir: &Dir, target: &OsStr) -> Result<Staged, Error> {
+        ops::stage_link(dir, target, |name| {
+            let temporary = self.journal.temporary(dir, name);
+            self.journal.intend(&Record::Stage { temporary }, dir)
+        })
+    }
+
+    /// Removes a directory once everything else is done, if it is empty then and
+    /// still the one that has this identity.
+    pub fn remove_directory(&mut self, at: &Location, directory: FileId) -> Result<(), Error> {
+        at.ready(Operation::Remove)?;
+        let record = Record::RemoveDirectory {
+            at: self.journal.place(at),
+            directory,
+        };
+        self.intend(&record, at)?;
+        self.made(Ok(Step::new(at, Change::RemovesDirectory(directory))), at)
     }
 
     /// Gives a staged inode a free name, as [`create`](crate::create) does.

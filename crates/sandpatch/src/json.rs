@@ -4,12 +4,14 @@
 //! Within a version, fields and kinds are only ever added. Operations, chunks
 //! and lines count from 1.
 
+use std::path::Path;
+
 use apply_patch::edit::EditError;
 use apply_patch::failure::{Cause, Failure, FailureKind};
 use apply_patch::locate::{self, ChunkFailure, Nearest};
 use apply_patch::report::{Landed, Note, Report};
 use apply_patch::syntax::ParseError;
-use apply_patch::{ApplyError, edit};
+use apply_patch::{ApplyError, UndoError, edit};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -44,6 +46,8 @@ struct Document<'a> {
 enum Status {
     Applied,
     Checked,
+    Undone,
+    Recovered,
     Refused,
     Failed,
 }
@@ -129,6 +133,8 @@ impl<'a> Document<'a> {
         let status = match (outcome, outcome.exit()) {
             (Outcome::Applied(_), _) => Status::Applied,
             (Outcome::Checked(_) | Outcome::Shown(_), _) => Status::Checked,
+            (Outcome::Undone(_), _) => Status::Undone,
+            (Outcome::Recovered(_), _) => Status::Recovered,
             (_, Exit::Refused) => Status::Refused,
             (_, _) => Status::Failed,
         };
@@ -209,7 +215,16 @@ fn errors(outcome: &Outcome) -> Vec<ErrorEntry<'_>> {
         ..ErrorEntry::default()
     };
     match outcome {
-        Outcome::Applied(_) | Outcome::Checked(_) | Outcome::Shown(_) => Vec::new(),
+        Outcome::Applied(_)
+        | Outcome::Checked(_)
+        | Outcome::Shown(_)
+        | Outcome::Undone(_)
+        | Outcome::Recovered(_) => Vec::new(),
+        Outcome::NotUndone(UndoError::Changed(paths)) => {
+            paths.iter().map(|path| changed_since(path)).collect()
+        }
+        Outcome::NotUndone(problem) => vec![plain("not-undone", problem.to_string())],
+        Outcome::NotARecord(problem) => vec![plain("not-a-record", problem.to_string())],
         Outcome::NotAPatch(problem) => vec![ErrorEntry::from(problem)],
         Outcome::NoSignalMask(problem) => vec![plain("signals-not-held", problem.to_string())],
         Outcome::NoRoots(problem) => vec![plain("roots-not-opened", problem.to_string())],
@@ -232,6 +247,16 @@ fn errors(outcome: &Outcome) -> Vec<ErrorEntry<'_>> {
             vec![plain("empty-patch", problem.to_string())]
         }
         Outcome::NotApplied(problem) => vec![plain("not-applied", problem.to_string())],
+    }
+}
+
+/// A file that keeps a patch from being taken back.
+fn changed_since(path: &Path) -> ErrorEntry<'_> {
+    ErrorEntry {
+        kind: "changed-since",
+        path: path.to_str(),
+        message: format!("{} was changed since the patch was applied", path.display()),
+        ..ErrorEntry::default()
     }
 }
 

@@ -79,6 +79,20 @@ pub fn outcome(outcome: &Outcome, exit: Exit) -> Exit {
             stderr(&format!("{problem}\n  hint: {hint}\n"));
         }
         Outcome::NotApplied(problem) => stderr(&format!("{problem}\n")),
+        Outcome::NotUndone(problem) => {
+            let hint =
+                "nothing was changed; what is listed would be lost, so it has to be undone by hand";
+            stderr(&format!("Error: {problem}\n  hint: {hint}\n"));
+        }
+        Outcome::NotARecord(problem) => stderr(&format!("Error: {problem}\n")),
+        Outcome::Undone(report) => {
+            notes(report);
+            return printed(words::undone(report).as_bytes(), exit, DONE);
+        }
+        Outcome::Recovered(report) => {
+            notes(report);
+            return printed(words::recovered(report).as_bytes(), exit, DONE);
+        }
         Outcome::Applied(report) => {
             notes(report);
             return printed(words::summary(report, Action::Apply).as_bytes(), exit, DONE);
@@ -99,7 +113,7 @@ pub fn outcome(outcome: &Outcome, exit: Exit) -> Exit {
 /// Prints what came of a patch as one JSON object, and returns the code as [`outcome`] does.
 pub fn json(outcome: &Outcome, exit: Exit) -> Exit {
     let lost = match outcome {
-        Outcome::Applied(_) => DONE,
+        Outcome::Applied(_) | Outcome::Undone(_) | Outcome::Recovered(_) => DONE,
         _ => NOT_DONE,
     };
     match json::document(outcome, exit) {

@@ -19,6 +19,15 @@ pub fn close_all_above_standard() -> std::io::Result<()> {
     }
 }
 
+/// Takes the descriptor that the outer stage handed on; called once at most.
+pub fn inherited_file() -> std::fs::File {
+    use std::os::fd::FromRawFd;
+    // SAFETY: the outer stage says that the descriptor is open and ours, nothing
+    // else in this process has it, and the caller asks once. Were it not open,
+    // every use of it would fail with EBADF.
+    unsafe { std::fs::File::from_raw_fd(linux_sandbox::INHERITED_FD) }
+}
+
 /// Makes writes beyond the file-size limit fail with EFBIG in place of ending the process.
 ///
 /// A patch must be taken back when a write fails; a signal would leave it half done (setrlimit(2)).

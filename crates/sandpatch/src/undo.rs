@@ -1,14 +1,19 @@
-//! `sandpatch undo`: what was applied in a workspace, and can be taken back.
+//! `sandpatch undo`: what was applied in a workspace, and taking it back.
 
-use std::path::Path;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
+use sandbox_policy::Purpose;
 use sandbox_policy::facts::FileId;
 use serde::Serialize;
 
-use crate::cli::{Form, Undo};
+use crate::cli::{
+    Backend, Codes, Dialect, Form, OutputSwitches, PatchSwitches, PolicyFlags, Undo, Undoing,
+};
 use crate::exit::Exit;
-use crate::patch::inner::current_directory;
-use crate::state::{Base, Change, Entry, Listing, Missing, NoState, Root, Store};
+use crate::patch::inner::{Task, current_directory};
+use crate::patch::stage;
+use crate::state::{Base, Change, Entry, Id, Listing, Missing, NoState, Root, Store};
 use crate::{render, user, utc, workspace};
 
 /// The version of the JSON form (docs/report.md).
@@ -17,24 +22,109 @@ const VERSION: u32 = 1;
 /// How many changes of a transaction are named in a line.
 const MOST_NAMED: usize = 3;
 
-/// Lists the transactions of the workspace.
+/// Does what is asked.
 pub fn command(arguments: &Undo) -> Exit {
-    match listing(arguments) {
-        Ok((directory, listing)) => match arguments.form() {
-            Form::Text => text(&directory, &listing),
-            Form::Json => json(&listing),
-        },
-        Err(exit) => exit,
-    }
+    let done = match arguments.what() {
+        Undoing::List => list(arguments),
+        Undoing::Recover => recover(arguments),
+        Undoing::Take(id) => take(arguments, id),
+    };
+    done.unwrap_or_else(|exit| exit)
 }
 
-fn listing(arguments: &Undo) -> Result<(std::path::PathBuf, Listing), Exit> {
-    let user = user::assume(arguments.as_user.as_deref())?;
-    workspace::enter(arguments.directory.as_deref())?;
-    let directory = current_directory()?;
-    let failed = |why: &dyn std::fmt::Display| {
-        render::error(&format!("Error: the undo records cannot be read: {why}"))
+fn list(arguments: &Undo) -> Result<Exit, Exit> {
+    let (directory, store) = enter(arguments)?;
+    let listing = listing(&directory, store.as_ref())?;
+    Ok(match arguments.form() {
+        Form::Text => text(&directory, &listing),
+        Form::Json => json(&listing),
+    })
+}
+
+/// Ends what an interrupted patch began, in the sandbox of any patch.
+fn recover(arguments: &Undo) -> Result<Exit, Exit> {
+    user::assume(arguments.policy.as_user.as_deref())?;
+    workspace::enter(arguments.policy.directory.as_deref())?;
+    in_stage(arguments, &arguments.policy, Task::Recover, &[])
+}
+
+/// Takes a transaction back: the inner stage does, under the policy it had.
+fn take(arguments: &Undo, id: Option<Id>) -> Result<Exit, Exit> {
+    let (directory, store) = enter(arguments)?;
+    let Some(store) = store else {
+        return Err(nothing(&directory));
     };
+    let id = match id {
+        Some(id) => id,
+        None => match listing(&directory, Some(&store))?.entries.first() {
+            Some(newest) => newest.id,
+            None => return Err(nothing(&directory)),
+        },
+    };
+    let mut record = store.read(id).map_err(|why| failed(&why))?;
+    if record.header.workspace.path != directory {
+        let elsewhere = record.header.workspace.path.display();
+        return Err(failed(&format!(
+            "transaction {id} was made in {elsewhere}: name that directory with -C"
+        )));
+    }
+    let mut body = Vec::new();
+    let bytes = (&mut record.file).take(record.body_bytes);
+    { bytes }
+        .read_to_end(&mut body)
+        .map_err(|error| failed(&error))?;
+    let mut policy = arguments.policy.clone();
+    let others = record.header.roots.iter().map(|root| root.path.clone());
+    policy
+        .writable
+        .extend(others.filter(|root| *root != directory));
+    let exit = in_stage(arguments, &policy, Task::Undo, &body)?;
+    if exit == Exit::Command(0) {
+        store.remove(id).map_err(|why| failed(&why))?;
+    }
+    Ok(exit)
+}
+
+fn in_stage(
+    arguments: &Undo,
+    policy: &PolicyFlags,
+    task: Task,
+    input: &[u8],
+) -> Result<Exit, Exit> {
+    let directory = current_directory()?;
+    if policy.backend == Backend::None {
+        render::error("Error: undo works in a sandbox only, so there is no --backend none");
+        return Err(Exit::Usage);
+    }
+    let planned = workspace::plan(&directory, policy, Purpose::Patch)?;
+    let job = stage::Job {
+        task,
+        output: OutputSwitches::of(arguments.form()),
+        switches: PatchSwitches::of(Dialect::Safe),
+        codes: Codes::Own,
+        roots: &planned.roots,
+        input,
+        no_undo: None,
+    };
+    Ok(job.run_in(&planned.plan, &directory, None))
+}
+
+fn nothing(directory: &Path) -> Exit {
+    render::error(&format!(
+        "Error: nothing to undo in {}",
+        directory.display()
+    ))
+}
+
+fn failed(why: &dyn std::fmt::Display) -> Exit {
+    render::error(&format!("Error: the undo records cannot be used: {why}"))
+}
+
+/// Goes where the transactions are; there is no store where none was kept yet.
+fn enter(arguments: &Undo) -> Result<(PathBuf, Option<Store>), Exit> {
+    let user = user::assume(arguments.policy.as_user.as_deref())?;
+    workspace::enter(arguments.policy.directory.as_deref())?;
+    let directory = current_directory()?;
     let id = rustix::fs::stat(".").map_err(|errno| failed(&errno))?;
     // What a sandbox could write is not believed.
     let root = Root {
@@ -45,12 +135,18 @@ fn listing(arguments: &Undo) -> Result<(std::path::PathBuf, Listing), Exit> {
         },
     };
     let base = Base::of(&user).map_err(|why| failed(&why))?;
-    let listing = match Store::open(&base, &[root], Missing::Report) {
-        Ok(store) => store.list(&directory).map_err(|error| failed(&error))?,
-        Err(NoState::Missing { .. }) => Listing::default(),
-        Err(why) => return Err(failed(&why)),
-    };
-    Ok((directory, listing))
+    match Store::open(&base, &[root], Missing::Report) {
+        Ok(store) => Ok((directory, Some(store))),
+        Err(NoState::Missing { .. }) => Ok((directory, None)),
+        Err(why) => Err(failed(&why)),
+    }
+}
+
+fn listing(directory: &Path, store: Option<&Store>) -> Result<Listing, Exit> {
+    match store {
+        Some(store) => store.list(directory).map_err(|error| failed(&error)),
+        None => Ok(Listing::default()),
+    }
 }
 
 fn text(directory: &Path, listing: &Listing) -> Exit {

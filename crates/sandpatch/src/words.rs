@@ -101,7 +101,26 @@ pub fn summary(report: &Report, action: Action) -> String {
     if report.changes.is_empty() {
         return nothing.to_owned();
     }
-    let mut text = title.to_owned();
+    title.to_owned() + &lines(report)
+}
+
+/// Returns the summary of a patch that was taken back.
+pub fn undone(report: &Report) -> String {
+    let title = "Undone. Updated the following files:\n".to_owned();
+    title + &lines(report)
+}
+
+/// Returns what came of a recovery.
+pub fn recovered(report: &Report) -> &'static str {
+    match report.notes.is_empty() {
+        true => "Nothing to recover.\n",
+        false => "Recovered.\n",
+    }
+}
+
+/// Returns a line for each change, by kind as the reference sorts them.
+fn lines(report: &Report) -> String {
+    let mut text = String::new();
     for kind in [ChangeKind::Added, ChangeKind::Modified, ChangeKind::Deleted] {
         for change in report.changes.iter().filter(|change| change.kind == kind) {
             text.push_str(&format!("{} {}\n", kind.letter(), change.path));
@@ -173,11 +192,10 @@ pub fn sentence(note: &Note) -> String {
         }
         Note::Recovered {
             direction: Direction::RolledBack,
-        } => "an earlier patch had been interrupted, and was taken back first".to_owned(),
+        } => "an interrupted patch was taken back".to_owned(),
         Note::Recovered {
             direction: Direction::Completed,
-        } => "an earlier patch had been interrupted at its very end, and was finished first"
-            .to_owned(),
+        } => "a patch that was interrupted at its very end was finished".to_owned(),
         Note::NotRestored { path, kept } => not_restored(path, kept.as_deref()),
         Note::NotShown { path, why } => not_shown(path, *why),
         other => other.name().to_owned(),

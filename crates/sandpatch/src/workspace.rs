@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use sandbox_policy::facts::RootFacts;
+use sandbox_policy::facts::{FileId, RootFacts};
 use sandbox_policy::{AbsolutePath, Plan, Policy, Purpose};
 
 use crate::cli::PolicyFlags;
@@ -52,6 +52,27 @@ pub fn policy(directory: &Path, flags: &PolicyFlags) -> Result<Policy, Exit> {
         policy = policy.with_writable(AbsolutePath::new(&path).map_err(bad)?);
     }
     Ok(policy)
+}
+
+/// Returns the roots of a run without a sandbox: the current directory first.
+pub fn unplanned(directory: &Path, flags: &PolicyFlags) -> Result<Vec<Root>, Exit> {
+    let named = flags.writable.iter().map(|path| named(directory, path));
+    let root = |path: PathBuf| {
+        let found = path.canonicalize().and_then(|real| {
+            let meta = std::fs::metadata(&real)?;
+            let (dev, ino) = (meta.dev(), meta.ino());
+            let id = FileId { dev, ino };
+            Ok(Root { real, id })
+        });
+        found.map_err(|error| {
+            render::error(&format!("Error: {}: {error}", path.display()));
+            Exit::Usage
+        })
+    };
+    std::iter::once(PathBuf::from("."))
+        .chain(named)
+        .map(root)
+        .collect()
 }
 
 /// Gathers the facts of this host and makes the plan.

@@ -2,8 +2,10 @@
 //! back when one of them cannot be made.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io::Write;
 
-use safe_fs::{Entry, ErrorKind, Location, LostAttribute, Roots, Staged, Transaction};
+use safe_fs::{Entry, ErrorKind, FileId, Location, LostAttribute, Roots, Staged, Transaction};
 
 use super::ApplyError;
 use super::links;
@@ -14,6 +16,8 @@ use crate::plan::snapshot::SlotId;
 use crate::plan::{Attributes, Effect, Plan};
 use crate::report::{Note, Report};
 use crate::syntax::ast::{Body, Patch};
+use crate::undo::RecordError;
+use crate::undo::capture::capture;
 
 /// Mode of a new file before the umask (R33).
 const NEW_FILE_MODE: u32 = 0o666;
@@ -26,13 +30,13 @@ pub enum Interrupted {
     Failed(ApplyError),
 }
 
-/// Makes all effects, or none.
-pub fn commit(
-    patch: &Patch<'_>,
-    plan: &Plan,
-    observed: &Observed,
-    roots: &Roots,
-    options: &Options,
+/// Makes all effects, or none; what they replace goes into the record.
+pub fn commit<'a>(
+    patch: &'a Patch<'a>,
+    plan: &'a Plan,
+    observed: &'a Observed,
+    (roots, options): (&'a Roots, &'a Options),
+    record: Option<&mut dyn Write>,
 ) -> Result<Report, Interrupted> {
     let mut commit = Commit {
         patch,
@@ -41,13 +45,29 @@ pub fn commit(
         options,
         effects: &plan.effects,
         transaction: Transaction::begin(roots, options.durability),
+        made: Vec::new(),
         notes: Vec::new(),
         vacated: BTreeSet::new(),
     };
     match commit.run() {
-        Ok(()) => commit.settle(plan.report.clone()),
+        Ok(()) => {
+            let bytes = record.is_some().then(|| commit.replaced());
+            let mut report = commit.settle(plan.report.clone())?;
+            if let (Some(record), Some(bytes)) = (record, bytes) {
+                report.notes.extend(keep(record, bytes).err());
+            }
+            Ok(report)
+        }
         Err(failure) => Err(interrupted(failure, commit.transaction.roll_back())),
     }
+}
+
+/// Writes a record; that it cannot be undone is no reason to take a patch back.
+fn keep(record: &mut dyn Write, bytes: Result<Vec<u8>, RecordError>) -> Result<(), Note> {
+    let written = bytes.and_then(|bytes| record.write_all(&bytes).map_err(RecordError::Write));
+    written.map_err(|error| Note::NoUndo {
+        why: error.to_string(),
+    })
 }
 
 /// The bytes of one write, waiting for their name.
@@ -65,6 +85,8 @@ struct Commit<'a> {
     options: &'a Options,
     effects: &'a [Effect],
     transaction: Transaction<'a>,
+    /// The directories that were made, each after its parent.
+    made: Vec<Location>,
     notes: Vec<Note>,
     /// Places whose old entry has been renamed or removed by an earlier effect.
     vacated: BTreeSet<SlotId>,
@@ -77,7 +99,7 @@ impl Commit<'_> {
         for effect in effects {
             staged.push(match effect {
                 Effect::Write { .. } => Some(self.stage(effect)?),
-                Effect::Rename { .. } | Effect::Remove { .. } => None,
+                _ => None,
             });
         }
         for (effect, ready) in effects.iter().zip(staged) {
@@ -86,6 +108,15 @@ impl Commit<'_> {
                 (Effect::Rename { from, to, .. }, _) => self.rename(effect, *from, *to)?,
                 (Effect::Remove { slot, .. }, _) => self.remove(effect, *slot)?,
                 (Effect::Write { .. }, None) => {}
+                (Effect::Link { slot, target, .. }, _) => self.link(effect, *slot, target)?,
+                (
+                    Effect::RemoveDirectory {
+                        slot, directory, ..
+                    },
+                    _,
+                ) => {
+                    self.remove_directory(effect, *slot, *directory)?;
+                }
             }
         }
         Ok(())
@@ -102,17 +133,15 @@ impl Commit<'_> {
             return Ok(Ready::InPlace);
         };
         let directory = self.observed.location(*slot).dir();
-        let like = match attributes {
-            Attributes::Fresh => safe_fs::Attributes::New {
-                mode: NEW_FILE_MODE,
-            },
-            Attributes::Like(model) => match self.observed.pinned(*model) {
-                Some(pinned) => safe_fs::Attributes::Like(pinned),
-                None => safe_fs::Attributes::New {
-                    mode: NEW_FILE_MODE,
-                },
-            },
+        let observed = self.observed;
+        let given = match attributes {
+            Attributes::Fresh => None,
+            Attributes::Like(model) => observed.pinned(*model).map(safe_fs::Attributes::Like),
+            Attributes::Saved(slot) => observed.saved(*slot).map(safe_fs::Attributes::Saved),
         };
+        let like = given.unwrap_or(safe_fs::Attributes::New {
+            mode: NEW_FILE_MODE,
+        });
         let keeps_its_own = *attributes == Attributes::Like(*slot);
         let staged = match self.transaction.stage(directory, content, like) {
             Ok(staged) => staged,
@@ -237,6 +266,34 @@ impl Commit<'_> {
         Ok(())
     }
 
+    /// Makes a symbolic link at a free place.
+    fn link(&mut self, effect: &Effect, slot: SlotId, target: &OsStr) -> Result<(), Failure> {
+        let at = self.with_parents(effect, slot)?;
+        let staged = self.transaction.stage_link(at.dir(), target);
+        let staged = self.checked(effect, staged)?;
+        let done = self.transaction.create(staged, &at);
+        self.checked(effect, done)
+    }
+
+    fn remove_directory(
+        &mut self,
+        effect: &Effect,
+        slot: SlotId,
+        (dev, ino): (u64, u64),
+    ) -> Result<(), Failure> {
+        let at = self.observed.location(slot);
+        if !at.missing().is_empty() {
+            return Ok(());
+        }
+        let done = (self.transaction).remove_directory(at, FileId { dev, ino });
+        self.checked(effect, done)
+    }
+
+    /// Returns the record of what the effects replaced, while it is at hand.
+    fn replaced(&self) -> Result<Vec<u8>, RecordError> {
+        capture(self.effects, self.observed, &self.made, self.roots)?.to_bytes()
+    }
+
     /// Makes the missing directories above a place.
     fn with_parents(&mut self, effect: &Effect, slot: SlotId) -> Result<Location, Failure> {
         let at = self.observed.location(slot);
@@ -244,6 +301,7 @@ impl Commit<'_> {
             return Ok(at.clone());
         }
         let made = self.transaction.make_directories(at);
+        self.made.extend(at.missing_parents());
         made.map_err(|error| Failure {
             kind: FailureKind::CreateParents(cause_of(&error)),
             ..self.failure(effect, &error)

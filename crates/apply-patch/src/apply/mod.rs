@@ -10,11 +10,14 @@
 
 mod commit;
 mod links;
-mod observe;
+pub(crate) mod observe;
 mod preview;
 mod recovery;
+mod reverse;
 
-use safe_fs::Roots;
+use std::io::Write;
+
+use safe_fs::{Roots, WorkspaceLock};
 
 use crate::failure::{Cause, Failure, FailureKind};
 use crate::options::Options;
@@ -25,6 +28,7 @@ use commit::Interrupted;
 use observe::Observed;
 pub use preview::Preview;
 pub use recovery::recover;
+pub use reverse::{UndoError, undo};
 
 /// How long a patch waits for another one in the same workspace.
 const LOCK_TIMEOUT_MS: u64 = 10_000;
@@ -62,29 +66,63 @@ fn first_line(failures: &[Failure]) -> String {
         .unwrap_or_default()
 }
 
-/// Applies a patch beneath pinned roots, entirely or not at all.
+/// Applies a patch beneath pinned roots, entirely or not at all. What it
+/// replaces is written into `record`, for [`undo`]; that it could not be is a note.
 ///
 /// # Errors
 ///
 /// [`ApplyError`]; unless it is [`ApplyError::NotRolledBack`], no file differs
 /// from what it was, and nothing was left behind.
-pub fn apply(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Report, ApplyError> {
+pub fn apply(
+    patch: &Patch<'_>,
+    roots: &Roots,
+    options: &Options,
+    mut record: Option<&mut dyn Write>,
+) -> Result<Report, ApplyError> {
+    transact(patch, roots, || {
+        let (observed, plan) = planned(patch, roots, options)?;
+        let record = record
+            .as_mut()
+            .map(|record| &mut **record as &mut dyn Write);
+        let done = commit::commit(patch, &plan, &observed, (roots, options), record);
+        done.map_err(|stop| Stopped(stop, Some(Box::new(observed))))
+    })
+}
+
+/// Makes changes, after whatever was interrupted in this workspace has ended.
+fn transact(
+    patch: &Patch<'_>,
+    roots: &Roots,
+    mut attempt: impl FnMut() -> Result<Report, Stopped>,
+) -> Result<Report, ApplyError> {
     let mut recovered = Vec::new();
     let mut report = repeatedly(patch, roots, || {
-        recovered.extend(recover(roots)?);
-        let (observed, plan) = planned(patch, roots, options)?;
-        commit::commit(patch, &plan, &observed, roots, options).or_else(|stop| {
+        recovered.extend(recovery::ended(roots)?);
+        attempt().map_err(|Stopped(stop, observed)| match (&stop, observed) {
             // Perhaps the journal of a killed patch was in the way.
-            if matches!(stop, Interrupted::Changed(_)) {
-                recovered.extend(recovery::beside(&observed, roots)?);
-            }
-            Err(stop)
+            (Interrupted::Changed(_), Some(observed)) => match recovery::beside(&observed, roots) {
+                Ok(ended) => {
+                    recovered.extend(ended);
+                    stop
+                }
+                Err(error) => error.into(),
+            },
+            _ => stop,
         })
     })?;
     report
         .notes
         .extend(recovered.iter().flat_map(recovery::notes));
     Ok(report)
+}
+
+/// Why an attempt ended, and what it had looked at by then.
+struct Stopped(Interrupted, Option<Box<Observed>>);
+
+impl From<Interrupted> for Stopped {
+    fn from(stop: Interrupted) -> Self {
+        Self(stop, None)
+    }
 }
 
 /// Returns what [`apply`] would report, and touches nothing.
@@ -112,6 +150,14 @@ pub fn preview(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Pr
     })
 }
 
+/// Makes patches to one workspace take turns.
+///
+/// Without the lock (a command holds it, or the directory cannot be locked) the
+/// comparison at the swap still keeps edits from getting lost.
+fn lock(roots: &Roots) -> Option<WorkspaceLock> {
+    roots.lock(LOCK_TIMEOUT_MS).ok().flatten()
+}
+
 /// Tries until the files hold still, or the patience is at its end.
 fn repeatedly<T>(
     patch: &Patch<'_>,
@@ -121,9 +167,7 @@ fn repeatedly<T>(
     if patch.operations.is_empty() {
         return Err(ApplyError::Empty);
     }
-    // Without the lock (a command holds it, or the directory cannot be locked)
-    // the comparison at the swap still keeps edits from getting lost.
-    let _lock = roots.lock(LOCK_TIMEOUT_MS).ok().flatten();
+    let _lock = lock(roots);
     let mut last = None;
     for _ in 0..ATTEMPTS {
         match attempt() {

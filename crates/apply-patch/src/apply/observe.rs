@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use safe_fs::{Entry, ErrorKind, Location, Pinned, Roots};
+use safe_fs::{Entry, ErrorKind, Location, Pinned, Roots, SavedAttributes};
 
 use crate::failure::{Cause, LinkHop, SpecialKind};
 use crate::plan::snapshot::{
@@ -20,6 +20,7 @@ const ELOOP: i32 = 40;
 pub struct Observed {
     snapshot: Snapshot,
     places: Vec<Held>,
+    saved: BTreeMap<SlotId, SavedAttributes>,
 }
 
 /// One place, held open.
@@ -39,6 +40,16 @@ impl Observed {
         &self.places[slot.0].location
     }
 
+    /// Returns the attributes that a record has for what a place lost.
+    pub fn saved(&self, slot: SlotId) -> Option<&SavedAttributes> {
+        self.saved.get(&slot)
+    }
+
+    /// Remembers the attributes that a record has for what a place lost.
+    pub fn remember(&mut self, slot: SlotId, attributes: SavedAttributes) {
+        self.saved.insert(slot, attributes);
+    }
+
     /// Returns all places.
     pub fn locations(&self) -> impl Iterator<Item = &Location> {
         self.places.iter().map(|held| &held.location)
@@ -48,6 +59,41 @@ impl Observed {
     pub fn pinned(&self, slot: SlotId) -> Option<&Pinned> {
         self.places[slot.0].pinned.as_ref()
     }
+}
+
+/// Observes places that no patch names: those of a record. Files are read when
+/// `is_read` asks for it; a place that cannot be looked at has no slot.
+pub fn observe_places<'p>(
+    paths: impl Iterator<Item = &'p Path>,
+    roots: &Roots,
+    is_read: impl Fn(&Path) -> bool,
+) -> (Observed, BTreeMap<PathBuf, Result<SlotId, Cause>>) {
+    let mut observer = Observer {
+        roots,
+        seen: Observed::empty(),
+    };
+    let mut slots = BTreeMap::new();
+    for path in paths {
+        if slots.contains_key(path) {
+            continue;
+        }
+        let found = roots.resolve(path).map_err(|error| cause_of(&error));
+        let slot = found.and_then(|location| observer.place(location));
+        let absolute = lexical(roots.base_path(), path);
+        let resolved = ResolvedPath {
+            absolute,
+            slot: slot.clone(),
+        };
+        observer
+            .seen
+            .snapshot
+            .insert_path(&path.to_string_lossy(), resolved);
+        if let (Ok(slot), true) = (&slot, is_read(path)) {
+            observer.read_slot(*slot);
+        }
+        slots.insert(path.to_path_buf(), slot);
+    }
+    (observer.seen, slots)
 }
 
 /// Observes every path of the patch.
@@ -77,6 +123,7 @@ impl Observed {
         Self {
             snapshot: Snapshot::default(),
             places: Vec::new(),
+            saved: BTreeMap::new(),
         }
     }
 }
@@ -178,6 +225,10 @@ impl Observer<'_> {
         let Ok(slot) = self.seen.snapshot.edited(named) else {
             return;
         };
+        self.read_slot(slot);
+    }
+
+    fn read_slot(&mut self, slot: SlotId) {
         let SlotState::File(FileState { content: None, .. }) = self.seen.snapshot.slot(slot).state
         else {
             return;

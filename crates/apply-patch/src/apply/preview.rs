@@ -133,7 +133,7 @@ impl<'a> Sections<'a> {
     fn new(plan: &Plan, observed: &'a Observed, roots: &'a Roots) -> Self {
         let removed = plan.effects.iter().filter_map(|effect| match effect {
             Effect::Remove { slot, .. } => Some(*slot),
-            Effect::Write { .. } | Effect::Rename { .. } => None,
+            _ => None,
         });
         Self {
             observed,
@@ -168,6 +168,8 @@ impl<'a> Sections<'a> {
                     self.files.push(FileDiff::Deleted(old));
                 }
             }
+            // A patch makes no links and removes no directories.
+            Effect::Link { .. } | Effect::RemoveDirectory { .. } => {}
         }
     }
 
@@ -240,7 +242,7 @@ impl<'a> Sections<'a> {
     fn mode(&self, attributes: Attributes) -> Mode {
         match attributes {
             Attributes::Fresh => Mode::File,
-            Attributes::Like(model) => self
+            Attributes::Like(model) | Attributes::Saved(model) => self
                 .observed
                 .pinned(model)
                 .map_or(Mode::File, |pinned| Mode::of_permissions(pinned.mode())),

@@ -6,18 +6,29 @@ use safe_fs::{Recovered, Roots};
 
 use super::ApplyError;
 use super::observe::Observed;
-use crate::report::Note;
+use crate::report::{Note, Report};
 
 /// How long a patch waits for a living one to end.
 const TIMEOUT_MS: u64 = 10_000;
 
-/// Ends what a killed patch began in this workspace: all of it is done then, or none.
+/// Ends what a killed patch began in this workspace: all of it is done then, or
+/// none. The report is empty when there was nothing to end.
 ///
 /// # Errors
 ///
 /// [`ApplyError::NotRecovered`]: something stands in the way, and the journal
 /// of that patch stays.
-pub fn recover(roots: &Roots) -> Result<Option<Recovered>, ApplyError> {
+pub fn recover(roots: &Roots) -> Result<Report, ApplyError> {
+    let _lock = super::lock(roots);
+    let recovered = ended(roots)?;
+    Ok(Report {
+        notes: recovered.iter().flat_map(notes).collect(),
+        ..Report::default()
+    })
+}
+
+/// Ends what a killed patch began, for one that holds the lock.
+pub fn ended(roots: &Roots) -> Result<Option<Recovered>, ApplyError> {
     roots.recover(TIMEOUT_MS).map_err(ApplyError::NotRecovered)
 }
 

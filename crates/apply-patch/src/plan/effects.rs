@@ -4,6 +4,7 @@
 //! writes, then removals. Within a kind the patch's own order is kept.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::rc::Rc;
 
 use super::operation::Origins;
@@ -41,6 +42,24 @@ pub enum Effect {
         /// The operation that asks for it.
         operation: usize,
     },
+    /// A symbolic link takes a free name; only an undo makes links.
+    Link {
+        /// The place.
+        slot: SlotId,
+        /// What the link says.
+        target: OsString,
+        /// The operation that asks for it.
+        operation: usize,
+    },
+    /// A directory goes at the very end, if it is empty then; only an undo removes any.
+    RemoveDirectory {
+        /// The place.
+        slot: SlotId,
+        /// Device and inode of the directory that is meant.
+        directory: (u64, u64),
+        /// The operation that asks for it.
+        operation: usize,
+    },
 }
 
 impl Effect {
@@ -49,7 +68,9 @@ impl Effect {
         match self {
             Self::Rename { operation, .. }
             | Self::Write { operation, .. }
-            | Self::Remove { operation, .. } => *operation,
+            | Self::Remove { operation, .. }
+            | Self::Link { operation, .. }
+            | Self::RemoveDirectory { operation, .. } => *operation,
         }
     }
 }

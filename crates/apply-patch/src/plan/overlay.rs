@@ -18,6 +18,8 @@ pub enum Attributes {
     Fresh,
     /// The file that was at this place when the patch was read.
     Like(SlotId),
+    /// Those that were recorded for this place when an earlier patch took its file away.
+    Saved(SlotId),
 }
 
 /// The bytes of a file of the overlay.

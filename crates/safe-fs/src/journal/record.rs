@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Stamp, Time};
+use crate::id::{FileId, Stamp, Time};
 
 /// The first line, with the format's version.
 const MAGIC: &[u8] = b"sandpatch journal 1\n";
@@ -69,6 +69,8 @@ pub(crate) enum Record {
         old: Vec<u8>,
         new: Vec<u8>,
     },
+    /// A directory goes at the very end, if it is empty then.
+    RemoveDirectory { at: NamedPlace, directory: FileId },
     /// Everything is done; what was kept for the way back can go.
     Done,
 }
@@ -122,7 +124,6 @@ pub(super) fn parse(bytes: &[u8]) -> Contents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::FileId;
 
     fn stamp(ino: u64) -> Stamp {
         Stamp {
@@ -175,6 +176,10 @@ mod tests {
                 accessed: (6, 7),
                 old: b"old".to_vec(),
                 new: b"new".to_vec(),
+            },
+            Record::RemoveDirectory {
+                at: place("h"),
+                directory: old.id,
             },
             Record::Done,
         ]

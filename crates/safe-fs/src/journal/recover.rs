@@ -245,7 +245,7 @@ impl Recovery<'_> {
                 let times = (*accessed, file.modified);
                 self.undo_rewrite(at, file, times, (old, new))
             }
-            Record::Done => Ok(()),
+            Record::RemoveDirectory { .. } | Record::Done => Ok(()),
         }
     }
 
@@ -256,6 +256,9 @@ impl Recovery<'_> {
                 at, temporary, old, ..
             }
             | Record::Remove { at, temporary, old } => (at, temporary, old),
+            Record::RemoveDirectory { at, directory } => {
+                return self.remove_directory(at, |found| found.id == *directory);
+            }
             _ => return Ok(()),
         };
         for name in [temporary::aside_of(temporary), temporary.clone()] {
@@ -341,19 +344,24 @@ impl Recovery<'_> {
 
     /// Removes a directory that was made since the journal, and is empty.
     fn undo_directory(&mut self, at: &NamedPlace) -> Result<(), Error> {
-        const HARMLESS: [i32; 4] = [libc::ENOENT, libc::ENOTEMPTY, libc::EEXIST, libc::ENOTDIR];
+        let own = self.own;
+        self.remove_directory(at, |found| is_younger(found, &own))
+    }
+
+    fn remove_directory(
+        &mut self,
+        at: &NamedPlace,
+        is_ours: impl Fn(&Stamp) -> bool,
+    ) -> Result<(), Error> {
         let Some(place) = self.locate(at)? else {
             return Ok(());
         };
         let (dir, name) = sys::pair(&place.dir, &place.name);
         let found = sys::stamp_at(dir, name).during(Operation::Recover, place.path())?;
-        if !found.is_some_and(|found| is_younger(&found, &self.own)) {
+        if !found.is_some_and(|found| is_ours(&found)) {
             return Ok(());
         }
-        match sys::rmdir_at(dir, name) {
-            Err(error) if HARMLESS.iter().any(|errno| sys::is(&error, *errno)) => Ok(()),
-            result => result.during(Operation::Recover, place.path()),
-        }
+        step::remove_if_empty((dir, name)).during(Operation::Recover, place.path())
     }
 
     /// Puts old bytes back into a file that holds nothing but old and new ones.

@@ -14,6 +14,8 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 use nix::unistd::{Gid, Uid};
 
+use serde::{Deserialize, Serialize};
+
 use crate::pinned::Pinned;
 use crate::sys;
 
@@ -39,11 +41,71 @@ pub enum LostAttribute {
     XattrsUnreadable,
 }
 
+/// What a file had beside its content, for when it has to be made again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedAttributes {
+    /// The permission bits with set-user-ID, set-group-ID and sticky.
+    pub mode: u32,
+    /// The owner.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// Extended attributes and ACLs, by name.
+    pub xattrs: Vec<(OsString, Vec<u8>)>,
+}
+
+/// Reads what a pinned file has beside its content; attributes that may not be read are left out.
+pub(crate) fn save(from: &Pinned) -> io::Result<SavedAttributes> {
+    let source = Source::of(from)?;
+    let names = match source.names() {
+        Err(error) if is_unsupported(&error) || is_refused(&error) => Vec::new(),
+        result => result?,
+    };
+    let mut xattrs = Vec::new();
+    for name in names {
+        match source.value(&name) {
+            Ok(Some(value)) => xattrs.push((name, value)),
+            Ok(None) => {}
+            Err(error) if is_refused(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(SavedAttributes {
+        mode: from.mode(),
+        uid: from.uid(),
+        gid: from.gid(),
+        xattrs,
+    })
+}
+
+/// Gives the new inode what another one had.
+pub(super) fn give(saved: &SavedAttributes, to: BorrowedFd<'_>) -> io::Result<Vec<LostAttribute>> {
+    let mut lost = Vec::new();
+    let owner = (saved.mode, saved.uid, saved.gid);
+    let mode = take_owner(owner, to, &mut lost)?;
+    if !saved.xattrs.iter().any(|(name, _)| name == ACCESS_ACL) {
+        drop_inherited_acl(to)?;
+    }
+    for (name, value) in &saved.xattrs {
+        give_xattr(to, name, value, &mut lost)?;
+    }
+    finish(to, mode, lost)
+}
+
 /// Gives the new inode the old one's owner, attributes and mode.
 pub(super) fn take_over(from: &Pinned, to: BorrowedFd<'_>) -> io::Result<Vec<LostAttribute>> {
     let mut lost = Vec::new();
-    let mode = take_owner(from, to, &mut lost)?;
+    let owner = (from.mode(), from.uid(), from.gid());
+    let mode = take_owner(owner, to, &mut lost)?;
     take_xattrs(from, to, &mut lost)?;
+    finish(to, mode, lost)
+}
+
+fn finish(
+    to: BorrowedFd<'_>,
+    mode: u32,
+    mut lost: Vec<LostAttribute>,
+) -> io::Result<Vec<LostAttribute>> {
     chmod(to, mode)?;
     if lost.is_empty() && sys::stat_fd(to)?.st_mode & 0o7777 != mode {
         lost.push(LostAttribute::Mode);
@@ -56,14 +118,17 @@ pub(super) fn chmod(to: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
     sys::retry(|| nix::sys::stat::fchmod(to, Mode::from_bits_truncate(mode)))
 }
 
-fn take_owner(from: &Pinned, to: BorrowedFd<'_>, lost: &mut Vec<LostAttribute>) -> io::Result<u32> {
+fn take_owner(
+    (mut mode, uid, gid): (u32, u32, u32),
+    to: BorrowedFd<'_>,
+    lost: &mut Vec<LostAttribute>,
+) -> io::Result<u32> {
     let now = sys::stat_fd(to)?;
-    let mut mode = from.mode();
-    if now.st_gid != from.gid() && !chown(to, None, Some(from.gid()))? {
+    if now.st_gid != gid && !chown(to, None, Some(gid))? {
         lost.push(LostAttribute::Group);
         mode &= !SET_GROUP_ID;
     }
-    if now.st_uid != from.uid() && !chown(to, Some(from.uid()), None)? {
+    if now.st_uid != uid && !chown(to, Some(uid), None)? {
         lost.push(LostAttribute::Owner);
         mode &= !SET_USER_ID;
     }
@@ -103,11 +168,9 @@ fn take_xattrs(from: &Pinned, to: BorrowedFd<'_>, lost: &mut Vec<LostAttribute>)
     }
     let Ok(source) = source else { return Ok(()) };
     for name in names {
-        if SIGNATURES.iter().any(|signature| name == *signature) {
-            continue;
-        }
-        match take_xattr(&source, to, &name) {
-            Ok(()) => {}
+        match source.value(&name) {
+            Ok(Some(value)) => give_xattr(to, &name, &value, lost)?,
+            Ok(None) => {}
             Err(error) if is_refused(&error) || is_unsupported(&error) => {
                 lost.push(LostAttribute::Xattr(name));
             }
@@ -117,18 +180,28 @@ fn take_xattrs(from: &Pinned, to: BorrowedFd<'_>, lost: &mut Vec<LostAttribute>)
     Ok(())
 }
 
-fn take_xattr(source: &Source, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
-    let Some(value) = source.value(name)? else {
+fn give_xattr(
+    to: BorrowedFd<'_>,
+    name: &OsStr,
+    value: &[u8],
+    lost: &mut Vec<LostAttribute>,
+) -> io::Result<()> {
+    if SIGNATURES.iter().any(|signature| name == *signature) {
         return Ok(());
-    };
+    }
     let present = sized(|buffer| Ok(rustix::fs::fgetxattr(to, name, buffer)?));
     if present.is_ok_and(|present| present == value) {
         return Ok(());
     }
     let flags = rustix::fs::XattrFlags::empty();
-    Ok(rustix::io::retry_on_intr(|| {
-        rustix::fs::fsetxattr(to, name, &value, flags)
-    })?)
+    let set = rustix::io::retry_on_intr(|| rustix::fs::fsetxattr(to, name, value, flags));
+    match set.map_err(io::Error::from) {
+        Err(error) if is_refused(&error) || is_unsupported(&error) => {
+            lost.push(LostAttribute::Xattr(name.to_os_string()));
+            Ok(())
+        }
+        result => result,
+    }
 }
 
 /// The directory's default ACL gave the new file what the old one has not.

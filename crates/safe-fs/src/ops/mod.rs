@@ -12,7 +12,8 @@ mod replace;
 mod rewrite;
 mod stage;
 
-pub use attributes::LostAttribute;
+pub(crate) use attributes::save;
+pub use attributes::{LostAttribute, SavedAttributes};
 pub use create::create;
 pub use make_dirs::make_directories;
 pub(crate) use make_dirs::make_directories_telling;
@@ -24,5 +25,5 @@ pub use rename::rename;
 pub use replace::replace;
 pub use rewrite::rewrite;
 pub(crate) use rewrite::{restore, restore_if_mixed};
-pub(crate) use stage::stage_telling;
 pub use stage::{Attributes, Staged, stage};
+pub(crate) use stage::{stage_link, stage_telling};

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-use super::attributes::{LostAttribute, take_over};
+use super::attributes::{LostAttribute, SavedAttributes, give, take_over};
 use crate::dir::Dir;
 use crate::error::{Context, Error, Operation};
 use crate::id::{FileId, Stamp};
@@ -33,6 +33,8 @@ pub enum Attributes<'a> {
     /// Those of an existing file: mode with set-user-ID bits, owner, group,
     /// extended attributes and ACLs.
     Like(&'a Pinned),
+    /// Those that a file had which is gone.
+    Saved(&'a SavedAttributes),
 }
 
 /// Holds a new, complete inode that has no place yet; dropping it leaves nothing.
@@ -117,7 +119,7 @@ pub(crate) fn stage_telling(
     let path = shown(dir, &attributes);
     let mode = match attributes {
         Attributes::New { mode } => mode,
-        Attributes::Like(_) => PRIVATE,
+        Attributes::Like(_) | Attributes::Saved(_) => PRIVATE,
     };
     let name = temporary::name("-new").during(OP, &path)?;
     let (fd, holding) = match make_unnamed(dir, mode).during(OP, &path)? {
@@ -132,6 +134,7 @@ pub(crate) fn stage_telling(
         let lost = match attributes {
             Attributes::New { .. } => Vec::new(),
             Attributes::Like(old) => take_over(old, fd.as_fd())?,
+            Attributes::Saved(saved) => give(saved, fd.as_fd())?,
         };
         let stamp = sys::stamp_fd(fd.as_fd())?;
         Ok(Staged {
@@ -143,6 +146,30 @@ pub(crate) fn stage_telling(
         })
     };
     write().during(OP, &path)
+}
+
+/// Makes a symbolic link under a temporary name, which is told before it is there
+/// (`symlinkat(2)`): links cannot be made without one.
+pub(crate) fn stage_link(
+    dir: &Dir,
+    target: &OsStr,
+    tell: impl FnOnce(&OsStr) -> Result<(), Error>,
+) -> Result<Staged, Error> {
+    let shown = sys::current_path(dir.as_fd()).unwrap_or_default();
+    let path = Path::new(&shown);
+    let name = temporary::name("-new").during(OP, path)?;
+    tell(&name)?;
+    sys::symlink_at(target, sys::pair(dir, &name)).during(OP, path)?;
+    let temporary = Temporary::new(dir.clone(), name.clone());
+    let fd = sys::open_at(dir.as_fd(), &name, sys::PIN_ANYTHING).during(OP, path)?;
+    let stamp = sys::stamp_fd(fd.as_fd()).during(OP, path)?;
+    Ok(Staged {
+        fd,
+        stamp,
+        name,
+        holding: Holding::Named(temporary),
+        lost: Vec::new(),
+    })
 }
 
 /// Makes an inode without a name; nothing where there are none.
@@ -173,7 +200,7 @@ fn make_named(dir: &Dir, name: &OsStr, mode: u32) -> io::Result<(OwnedFd, Holdin
 fn shown(dir: &Dir, attributes: &Attributes<'_>) -> std::path::PathBuf {
     match attributes {
         Attributes::Like(old) => old.path().to_path_buf(),
-        Attributes::New { .. } => sys::current_path(dir.as_fd())
+        Attributes::New { .. } | Attributes::Saved(_) => sys::current_path(dir.as_fd())
             .map_or_else(|_| Path::new("a new file").to_path_buf(), Into::into),
     }
 }

@@ -11,6 +11,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use output::{Action, Form, OutputSwitches};
 pub use switches::{Dialect, PatchSwitches};
 
+use crate::patch::inner::Task;
+use crate::state::Id;
+
 /// Applies `*** Begin Patch` patches, and runs commands, inside a sandbox that it builds for each run.
 #[derive(Debug, Parser)]
 #[command(name = "sandpatch", version, arg_required_else_help = true, after_help = AFTER_HELP)]
@@ -86,24 +89,48 @@ pub struct Run {
 /// `sandpatch undo`.
 #[derive(Debug, Args)]
 pub struct Undo {
-    /// Prints one line for each, the newest first
-    #[arg(long, required = true)]
+    /// The transaction to take back; without it the newest of this directory
+    #[arg(value_name = "ID", conflicts_with_all = ["list", "recover"])]
+    pub id: Option<Id>,
+
+    /// Prints one line for each transaction, the newest first
+    #[arg(long, conflicts_with = "recover")]
     list: bool,
+
+    /// Ends what an interrupted patch began: all of it is done then, or none
+    #[arg(long)]
+    recover: bool,
 
     /// Prints one JSON object instead of text (docs/report.md)
     #[arg(long)]
     json: bool,
 
-    /// Works in DIR
-    #[arg(short = 'C', long = "cd", value_name = "DIR")]
-    pub directory: Option<PathBuf>,
+    /// Where it may write, and how that is enforced.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
+}
 
-    /// Becomes this user first, before anything is opened (root only)
-    #[arg(long, value_name = "NAME|UID[:GID]")]
-    pub as_user: Option<String>,
+/// What is asked of `sandpatch undo`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undoing {
+    /// A list.
+    List,
+    /// The end of an interrupted patch.
+    Recover,
+    /// This transaction taken back, or the newest.
+    Take(Option<Id>),
 }
 
 impl Undo {
+    /// Returns what is asked for.
+    pub const fn what(&self) -> Undoing {
+        match self {
+            Self { list: true, .. } => Undoing::List,
+            Self { recover: true, .. } => Undoing::Recover,
+            Self { id, .. } => Undoing::Take(*id),
+        }
+    }
+
     /// Returns how to answer.
     pub const fn form(&self) -> Form {
         match self.json {
@@ -171,6 +198,10 @@ pub enum TmpMode {
 #[derive(Debug, Clone, Parser)]
 #[command(name = "hand-off", no_binary_name = true, disable_help_flag = true)]
 pub struct HandOff {
+    /// What to do.
+    #[arg(long, value_enum, default_value_t = Task::Patch)]
+    pub task: Task,
+
     /// How far to go, and how to say what came of it.
     #[command(flatten)]
     pub output: OutputSwitches,
@@ -186,6 +217,14 @@ pub struct HandOff {
     /// Whose exit codes to use.
     #[arg(long, value_enum)]
     pub codes: Codes,
+
+    /// Records what the patch replaces in the descriptor that is handed on.
+    #[arg(long)]
+    pub record: bool,
+
+    /// Why nothing is recorded.
+    #[arg(long)]
+    pub no_undo: Option<String>,
 }
 
 /// Whose exit codes to use.

@@ -41,6 +41,15 @@ pub enum Form {
 }
 
 impl OutputSwitches {
+    /// Returns the switches that ask for an answer in this form.
+    pub const fn of(form: Form) -> Self {
+        Self {
+            check: false,
+            diff: false,
+            json: matches!(form, Form::Json),
+        }
+    }
+
     /// Returns how far to go; a diff is a check that shows more.
     pub const fn action(self) -> Action {
         match self {

@@ -44,6 +44,14 @@ pub enum Dialect {
     Codex,
 }
 
+impl Dialect {
+    /// Returns its name on the command line.
+    pub fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
 /// An Add or a Move onto an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Existing {

@@ -1,13 +1,16 @@
 //! The stage that applies a patch under the confinement it finds itself in.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::OpenOptions;
-use std::io::Read;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use apply_patch::UndoError;
+use apply_patch::report::{Note, Report};
 use apply_patch::syntax::parse;
-use clap::Parser;
+use apply_patch::undo::Recorded;
+use clap::{Parser, ValueEnum};
 use nix::sys::signal::SigSet;
 use rustix::fs::OFlags;
 use rustix::process::{Resource, Rlimit};
@@ -16,7 +19,7 @@ use sandbox_policy::gitdir::{parse_commondir, parse_gitdir};
 
 use super::input::{self, InputError, Source};
 use super::outcome::Outcome;
-use crate::cli::{Codes, Dialect, Form, HAND_OFF, HandOff, OutputSwitches, PatchSwitches};
+use crate::cli::{Action, Codes, Dialect, Form, HAND_OFF, HandOff, OutputSwitches, PatchSwitches};
 use crate::exit::Exit;
 use crate::{render, sys};
 
@@ -24,9 +27,22 @@ use crate::{render, sys};
 /// above it can put a link in its place.
 pub const HERE: &str = ".";
 
-/// What one application of a patch needs to know.
+/// What the stage is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Task {
+    /// Applies the patch that it reads
+    Patch,
+    /// Takes a patch back by the record that it reads
+    Undo,
+    /// Ends what an interrupted patch began
+    Recover,
+}
+
+/// What one run of the stage needs to know.
 #[derive(Debug)]
 pub struct Job {
+    /// What to do.
+    pub task: Task,
     /// How far to go, and how to say what came of it.
     pub output: OutputSwitches,
     /// Where results may differ.
@@ -35,6 +51,10 @@ pub struct Job {
     pub roots: Vec<PathBuf>,
     /// Whose exit codes to use.
     pub codes: Codes,
+    /// Where what the patch replaces is to be recorded.
+    pub record: Option<File>,
+    /// Why it is not recorded.
+    pub no_undo: Option<String>,
 }
 
 /// Runs the inner stage from its arguments.
@@ -54,28 +74,42 @@ pub fn main(arguments: Vec<OsString>) -> Exit {
         },
         _ => Job::by_hand(),
     };
-    match input::read(Source::of_patch_argument(patch)) {
-        Ok(text) => apply(&text, &job),
-        Err(InputError::ArgumentNotUtf8) => {
-            render::error("Error: --codex-run-as-apply-patch requires a UTF-8 PATCH argument.")
-        }
-        Err(error) => render::input_error(&error),
+    let source = Source::of_patch_argument(patch);
+    match job.task {
+        Task::Patch => match input::read(source) {
+            Ok(text) => finish(job, |job| apply(&text, job)),
+            Err(InputError::ArgumentNotUtf8) => {
+                render::error("Error: --codex-run-as-apply-patch requires a UTF-8 PATCH argument.")
+            }
+            Err(error) => render::input_error(&error),
+        },
+        Task::Undo => match input::bytes(source) {
+            Ok(record) => finish(job, |job| undo(&record, job)),
+            Err(error) => render::input_error(&error),
+        },
+        Task::Recover => finish(job, recover),
     }
 }
 
 impl From<HandOff> for Job {
     fn from(hand_off: HandOff) -> Self {
         let HandOff {
+            task,
             output,
             switches,
             roots,
             codes,
+            record,
+            no_undo,
         } = hand_off;
         Self {
+            task,
             output,
             switches,
             roots,
             codes,
+            record: record.then(sys::inherited_file),
+            no_undo,
         }
     }
 }
@@ -89,15 +123,23 @@ impl Job {
             switches: PatchSwitches::of(Dialect::Codex),
             roots: vec![PathBuf::from(HERE)],
             codes: Codes::Reference,
+            task: Task::Patch,
+            record: None,
+            no_undo: None,
         }
     }
 }
 
 /// Applies a patch in this process, and prints what came of it.
-pub fn apply(text: &str, job: &Job) -> Exit {
+pub fn apply_here(text: &str, job: Job) -> Exit {
+    finish(job, |job| apply(text, job))
+}
+
+/// Does the work, and prints what came of it.
+fn finish(mut job: Job, work: impl FnOnce(&mut Job) -> Outcome) -> Exit {
     sys::ignore_file_size_signal();
     raise_descriptor_limit();
-    let outcome = run(text, job);
+    let outcome = work(&mut job);
     let exit = match job.codes {
         Codes::Own => outcome.exit(),
         Codes::Reference => outcome.exit().as_reference(),
@@ -108,22 +150,78 @@ pub fn apply(text: &str, job: &Job) -> Exit {
     }
 }
 
-fn run(text: &str, job: &Job) -> Outcome {
+fn apply(text: &str, job: &mut Job) -> Outcome {
     let parsed = match parse(text) {
         Ok(parsed) => parsed,
         Err(error) => return Outcome::NotAPatch(error),
     };
-    let roots = match guarded_roots(&job.roots) {
-        Ok(roots) => roots,
-        Err(error) => return Outcome::NoRoots(error),
-    };
     let options = job.switches.options();
-    // A signal would leave half of the changes: whoever sends one waits for
-    // the end, which is all of them or none.
-    if let Err(error) = SigSet::all().thread_block() {
-        return Outcome::NoSignalMask(error.into());
+    let roots = match ready(job) {
+        Ok(roots) => roots,
+        Err(outcome) => return outcome,
+    };
+    let done = match job.output.action() {
+        Action::Apply => {
+            let record = job.record.as_mut().map(|file| file as &mut dyn Write);
+            let done = apply_patch::apply(&parsed.patch, &roots, &options, record);
+            done.map(|report| Outcome::Applied(with_undo(report, job)))
+        }
+        Action::Check => apply_patch::check(&parsed.patch, &roots, &options).map(Outcome::Checked),
+        Action::Diff => apply_patch::preview(&parsed.patch, &roots, &options).map(Outcome::Shown),
+    };
+    done.unwrap_or_else(Outcome::NotApplied)
+}
+
+/// Settles whether the patch can be undone: a record that could be written in
+/// part is none. Programs are told why there is none; to people it is the usual
+/// thing where there is no place for one.
+fn with_undo(mut report: Report, job: &mut Job) -> Report {
+    let is_partial = |note: &Note| matches!(note, Note::NoUndo { .. });
+    if let (Some(file), true) = (&job.record, report.notes.iter().any(is_partial)) {
+        // What stays in spite of this is told from a record when it is read.
+        let _ = file.set_len(0);
     }
-    Outcome::of(&parsed.patch, &roots, &options, job.output.action())
+    if let (Some(why), Form::Json) = (job.no_undo.take(), job.output.form()) {
+        report.notes.push(Note::NoUndo { why });
+    }
+    report
+}
+
+fn undo(record: &[u8], job: &mut Job) -> Outcome {
+    let record = match Recorded::parse(record) {
+        Ok(record) => record,
+        Err(error) => return Outcome::NotARecord(error),
+    };
+    let roots = match ready(job) {
+        Ok(roots) => roots,
+        Err(outcome) => return outcome,
+    };
+    match apply_patch::undo(&record, &roots, &job.switches.options()) {
+        Ok(report) => Outcome::Undone(report),
+        Err(UndoError::Apply(error)) => Outcome::NotApplied(error),
+        Err(error) => Outcome::NotUndone(error),
+    }
+}
+
+fn recover(job: &mut Job) -> Outcome {
+    let roots = match ready(job) {
+        Ok(roots) => roots,
+        Err(outcome) => return outcome,
+    };
+    match apply_patch::recover(&roots) {
+        Ok(report) => Outcome::Recovered(report),
+        Err(error) => Outcome::NotApplied(error),
+    }
+}
+
+/// Opens the roots, and holds signals back: one that ended us would leave half
+/// of the changes, so whoever sends it waits for the end, which is all or none.
+fn ready(job: &Job) -> Result<Roots, Outcome> {
+    let roots = guarded_roots(&job.roots).map_err(Outcome::NoRoots)?;
+    match SigSet::all().thread_block() {
+        Ok(()) => Ok(roots),
+        Err(errno) => Err(Outcome::NoSignalMask(errno.into())),
+    }
 }
 
 /// Allows as many descriptors as the caller may have: every file of a patch is held by one or two.

@@ -86,21 +86,39 @@ pub fn read(source: Source) -> Result<String, InputError> {
         Source::Text(text) => {
             String::from_utf8(text.into_vec()).map_err(|_| InputError::ArgumentNotUtf8)
         }
-        Source::Stdin => {
-            let mut bytes = Vec::new();
-            let mut stdin = std::io::stdin().lock();
-            stdin
-                .read_to_end(&mut bytes)
-                .map_err(InputError::StdinUnreadable)?;
-            if bytes.is_empty() {
-                return Err(InputError::StdinEmpty);
-            }
-            String::from_utf8(bytes).map_err(|_| InputError::StdinNotUtf8)
-        }
+        Source::Stdin => String::from_utf8(stdin()?).map_err(|_| InputError::StdinNotUtf8),
         Source::File(path) => match std::fs::read(&path) {
             Err(source) => Err(InputError::FileUnreadable { path, source }),
             Ok(bytes) => String::from_utf8(bytes).map_err(|_| InputError::FileNotUtf8 { path }),
         },
+    }
+}
+
+/// Reads bytes that need not be text.
+///
+/// # Errors
+///
+/// As [`read`], but that they are not UTF-8.
+pub fn bytes(source: Source) -> Result<Vec<u8>, InputError> {
+    match source {
+        Source::Text(text) => Ok(text.into_vec()),
+        Source::Stdin => stdin(),
+        Source::File(path) => match std::fs::read(&path) {
+            Err(source) => Err(InputError::FileUnreadable { path, source }),
+            Ok(bytes) => Ok(bytes),
+        },
+    }
+}
+
+fn stdin() -> Result<Vec<u8>, InputError> {
+    let mut bytes = Vec::new();
+    let mut stdin = std::io::stdin().lock();
+    stdin
+        .read_to_end(&mut bytes)
+        .map_err(InputError::StdinUnreadable)?;
+    match bytes.is_empty() {
+        true => Err(InputError::StdinEmpty),
+        false => Ok(bytes),
     }
 }
 

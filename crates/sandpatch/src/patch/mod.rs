@@ -3,5 +3,7 @@
 mod carrier;
 pub mod inner;
 pub mod input;
+mod keeping;
 pub mod outcome;
 pub mod outer;
+pub mod stage;

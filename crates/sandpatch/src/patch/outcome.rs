@@ -1,14 +1,11 @@
 //! What came of a patch, before anybody has put it into words.
 
 use apply_patch::failure::Failure;
-use apply_patch::options::Options;
 use apply_patch::report::Report;
 use apply_patch::syntax::ParseError;
-use apply_patch::syntax::ast::Patch;
-use apply_patch::{ApplyError, Preview};
-use safe_fs::Roots;
+use apply_patch::undo::RecordError;
+use apply_patch::{ApplyError, Preview, UndoError};
 
-use crate::cli::Action;
 use crate::exit::Exit;
 
 /// What came of a patch.
@@ -20,6 +17,14 @@ pub enum Outcome {
     Checked(Report),
     /// It would apply and change this; nothing was touched.
     Shown(Preview),
+    /// It was taken back.
+    Undone(Report),
+    /// What an interrupted patch began has ended, if the report says that there was one.
+    Recovered(Report),
+    /// It was not taken back.
+    NotUndone(UndoError),
+    /// The bytes are no record of a patch.
+    NotARecord(RecordError),
     /// The text is no patch.
     NotAPatch(ParseError),
     /// Signals could not be held back.
@@ -31,39 +36,37 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Goes as far with a patch as is asked for.
-    pub fn of(patch: &Patch<'_>, roots: &Roots, options: &Options, action: Action) -> Self {
-        let done = match action {
-            Action::Apply => apply_patch::apply(patch, roots, options).map(Self::Applied),
-            Action::Check => apply_patch::check(patch, roots, options).map(Self::Checked),
-            Action::Diff => apply_patch::preview(patch, roots, options).map(Self::Shown),
-        };
-        done.unwrap_or_else(Self::NotApplied)
-    }
-
-    /// Returns the report of a patch that applies.
+    /// Returns the report of what was done, or would be.
     pub fn report(&self) -> Option<&Report> {
         match self {
-            Self::Applied(report) | Self::Checked(report) => Some(report),
+            Self::Applied(report)
+            | Self::Checked(report)
+            | Self::Undone(report)
+            | Self::Recovered(report) => Some(report),
             Self::Shown(preview) => Some(&preview.report),
-            Self::NotAPatch(_) | Self::NoSignalMask(_) | Self::NoRoots(_) | Self::NotApplied(_) => {
-                None
-            }
+            _ => None,
         }
     }
 
-    /// Returns the exit code of `sandpatch apply`.
+    /// Returns the exit code of `sandpatch apply` and `sandpatch undo`.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Applied(_) | Self::Checked(_) | Self::Shown(_) => Exit::Success,
+            Self::Applied(_)
+            | Self::Checked(_)
+            | Self::Shown(_)
+            | Self::Undone(_)
+            | Self::Recovered(_) => Exit::Success,
             Self::NotApplied(ApplyError::Failed(failures))
                 if failures.iter().any(Failure::is_policy) =>
             {
                 Exit::Refused
             }
-            Self::NotAPatch(_) | Self::NoSignalMask(_) | Self::NoRoots(_) | Self::NotApplied(_) => {
-                Exit::DoesNotApply
-            }
+            Self::NotAPatch(_)
+            | Self::NotARecord(_)
+            | Self::NoSignalMask(_)
+            | Self::NoRoots(_)
+            | Self::NotUndone(_)
+            | Self::NotApplied(_) => Exit::DoesNotApply,
         }
     }
 }

@@ -1,21 +1,23 @@
-//! The stage that builds the sandbox and starts this executable again inside it.
+//! The outer stage of a patch: from a command line to a plan, and around the
+//! inner stage the record for an undo.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use linux_sandbox::{Command, Environment, Outcome, Program, Stdin};
-use sandbox_policy::Purpose;
+use sandbox_policy::{Plan, Purpose};
 
-use super::carrier;
-use super::inner::{self, HERE, Job, current_directory};
+use super::inner::{self, HERE, Task, current_directory};
 use super::input::{self, InputError, Source};
-use crate::arg0::INNER_STAGE;
-use crate::cli::switches::argument;
+use super::keeping::{self, Wanted};
+use super::stage;
 use crate::cli::{
-    Apply, Backend, Codes, Dialect, HAND_OFF, OutputSwitches, PatchSwitches, PolicyFlags,
+    Action, Apply, Backend, Codes, Dialect, OutputSwitches, PatchSwitches, PolicyFlags,
 };
 use crate::exit::Exit;
 use crate::state::Root;
+use crate::user::User;
 use crate::{render, sys, user, workspace};
 
 /// `apply_patch`: the reference's command line, sandboxed to the current directory.
@@ -56,9 +58,10 @@ pub fn run_as_apply_patch(arguments: Vec<OsString>) -> Exit {
 
 /// `sandpatch apply`.
 pub fn command(arguments: Apply) -> Exit {
-    if let Err(exit) = user::assume(arguments.policy.as_user.as_deref()) {
-        return exit;
-    }
+    let user = match user::assume(arguments.policy.as_user.as_deref()) {
+        Ok(user) => user,
+        Err(exit) => return exit,
+    };
     // The patch file is named from where the caller is, not from where `-C` goes.
     let source = match Source::of_apply_argument(arguments.patch) {
         Source::File(path) => std::path::absolute(&path).map_or(Source::File(path), Source::File),
@@ -72,6 +75,7 @@ pub fn command(arguments: Apply) -> Exit {
         switches: arguments.switches,
         policy: arguments.policy,
         codes: Codes::Own,
+        user,
     };
     sandboxed(source, &request)
 }
@@ -82,6 +86,7 @@ struct Request {
     switches: PatchSwitches,
     policy: PolicyFlags,
     codes: Codes,
+    user: User,
 }
 
 impl Request {
@@ -97,6 +102,7 @@ impl Request {
             switches,
             policy,
             codes,
+            user: User::Caller,
         }
     }
 }
@@ -130,77 +136,56 @@ fn apply(text: &str, request: &Request) -> Exit {
 }
 
 fn apply_in(text: &str, directory: &Path, request: &Request) -> Exit {
-    if request.policy.backend == Backend::None {
-        return unconfined(text, request);
-    }
-    let planned = match workspace::plan(directory, &request.policy, Purpose::Patch) {
-        Ok(planned) => planned,
-        Err(exit) => return exit,
+    let wanted = match request.output.action() {
+        Action::Apply => Wanted::Record,
+        Action::Check | Action::Diff => Wanted::Nothing,
     };
-    let stdin = match carrier::carry(text.as_bytes()) {
-        Ok(stdin) => stdin,
-        Err(error) => {
-            render::error(&format!("Error: cannot hand the patch on: {error}"));
-            return Exit::NoSandbox;
-        }
-    };
-    let command = Command {
-        program: Program::SelfExe,
-        args: hand_off(request, &planned.roots),
-        environment: Environment {
-            path: None,
-            vars: Vec::new(),
-        },
-        stdin: Stdin::Descriptor(stdin),
-        inherit: None,
-        cwd: directory.to_path_buf(),
-    };
-    match linux_sandbox::run(&planned.plan, command) {
-        Ok(outcome) => match outcome {
-            Outcome::Exited(code) => Exit::Command(code),
-            Outcome::Signaled(number) => stage_killed(number),
-            Outcome::NotFound | Outcome::NotExecutable(_) => {
-                render::error("Error: this executable cannot be started again in the sandbox");
-                Exit::NoSandbox
+    let work = |roots: &[Root], plan: Option<&Plan>| {
+        let about = keeping::About {
+            text,
+            directory,
+            roots,
+            dialect: request.switches.dialect,
+        };
+        keeping::around(&request.user, wanted, &about, |record, no_undo| {
+            let job = stage::Job {
+                task: Task::Patch,
+                output: request.output,
+                switches: request.switches,
+                codes: request.codes,
+                roots,
+                input: text.as_bytes(),
+                no_undo,
+            };
+            match plan {
+                Some(plan) => job.run_in(plan, directory, record),
+                None => unconfined(text, &job, record),
             }
-        },
-        Err(error) => render::no_sandbox(&error),
-    }
+        })
+    };
+    let done = match request.policy.backend {
+        Backend::None => {
+            workspace::unplanned(directory, &request.policy).map(|roots| work(&roots, None))
+        }
+        _ => workspace::plan(directory, &request.policy, Purpose::Patch)
+            .map(|planned| work(&planned.roots, Some(&planned.plan))),
+    };
+    done.unwrap_or_else(|exit| exit)
 }
 
 /// Applies the patch in this process, and says that there is no sandbox.
-fn unconfined(text: &str, request: &Request) -> Exit {
+fn unconfined(text: &str, job: &stage::Job<'_>, record: Option<OwnedFd>) -> Exit {
     render::note("no sandbox: the patch is applied with the rights of this process");
-    let mut roots = vec![PathBuf::from(HERE)];
-    roots.extend(request.policy.writable.iter().cloned());
-    let job = Job {
-        output: request.output,
-        switches: request.switches,
-        roots,
-        codes: request.codes,
+    // The current directory is what it is, whatever its path leads to by now.
+    let others = job.roots.iter().skip(1).map(|root| root.real.clone());
+    let job = inner::Job {
+        task: job.task,
+        output: job.output,
+        switches: job.switches,
+        roots: [PathBuf::from(HERE)].into_iter().chain(others).collect(),
+        codes: job.codes,
+        record: record.map(File::from),
+        no_undo: job.no_undo.map(str::to_owned),
     };
-    inner::apply(text, &job)
-}
-
-fn stage_killed(number: i32) -> Exit {
-    render::error(&format!("Error: signal {number} ended the patch stage"));
-    u8::try_from(number).map_or(Exit::DoesNotApply, Exit::Signal)
-}
-
-fn hand_off(request: &Request, roots: &[Root]) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = vec![
-        "sandpatch".into(),
-        INNER_STAGE.into(),
-        "-".into(),
-        HAND_OFF.into(),
-    ];
-    arguments.extend(request.output.arguments());
-    arguments.extend(request.switches.arguments());
-    arguments.push(argument("codes", request.codes));
-    for root in roots {
-        let mut text = OsString::from("--root=");
-        text.push(&root.real);
-        arguments.push(text);
-    }
-    arguments
+    inner::apply_here(text, job)
 }

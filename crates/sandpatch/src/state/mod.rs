@@ -5,12 +5,6 @@
 //! Where that cannot be had there is no state, for a reason that is a value:
 //! patches apply all the same, without undo.
 
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "records are kept as soon as the patch stage writes them"
-)]
-
 pub mod base;
 mod directory;
 mod header;

@@ -324,15 +324,20 @@ impl Pending<'_> {
         Ok(fcntl_dupfd_cloexec(&self.file, 0)?)
     }
 
-    /// Gives the record its header and its name, and sweeps what is superfluous.
+    /// Gives the record its header and its name, and sweeps what is superfluous;
+    /// nothing when the stage has recorded nothing.
     ///
     /// Every process that had the descriptor must have ended.
     ///
     /// # Errors
     ///
     /// When the record cannot be kept; then nothing of it is left.
-    pub fn keep(mut self, header: &Header) -> Result<Id, NotKept> {
+    pub fn keep(mut self, header: impl FnOnce() -> Header) -> Result<Option<Id>, NotKept> {
         let stat = fstat(&self.file).map_err(kept_os("look at"))?;
+        if size(&stat) == 0 {
+            return Ok(None);
+        }
+        let header = header();
         let names_now = u64::from(self.temporary.is_some());
         if !self.store.is_plain(&stat) || stat.st_nlink as u64 != names_now {
             return Err(NotKept::Tampered);
@@ -353,7 +358,7 @@ impl Pending<'_> {
         let name = next_name(&names.kept, now, stat.st_ino, workspace, bytes);
         self.publish(&name.to_string()).map_err(kept_os("name"))?;
         self.store.sweep(&names, &name, now);
-        Ok(name.id)
+        Ok(Some(name.id))
     }
 
     /// Writes the end at a place of its own: the stage could have moved the

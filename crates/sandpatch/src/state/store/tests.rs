@@ -79,7 +79,7 @@ fn keep(store: &Store, workspace: &str, body: &[u8]) -> Id {
     let pending = store.begin().unwrap();
     let mut stage = File::from(pending.descriptor().unwrap());
     stage.write_all(body).unwrap();
-    pending.keep(&header(workspace)).unwrap()
+    pending.keep(|| header(workspace)).unwrap().unwrap()
 }
 
 fn body(record: Record) -> Vec<u8> {
@@ -97,7 +97,7 @@ fn body(record: Record) -> Vec<u8> {
 fn what_is_kept_can_be_listed_read_and_removed() {
     let home = Home::new();
     let store = home.open(&[]).unwrap();
-    let ids = [keep(&store, "/w", b"one"), keep(&store, "/w", b"")];
+    let ids = [keep(&store, "/w", b"one"), keep(&store, "/w", b"two")];
     let other = keep(&store, "/other", b"three");
 
     // Another process sees the same.
@@ -109,11 +109,21 @@ fn what_is_kept_can_be_listed_read_and_removed() {
     assert_eq!(listing.entries[0].header.changes, [change()]);
 
     assert_eq!(body(store.read(ids[0]).unwrap()), b"one");
-    assert_eq!(body(store.read(ids[1]).unwrap()), b"");
+    assert_eq!(body(store.read(ids[1]).unwrap()), b"two");
     store.remove(ids[0]).unwrap();
     assert!(matches!(store.read(ids[0]), Err(ReadError::Unknown(id)) if id == ids[0]));
     assert!(matches!(store.remove(ids[0]), Err(ReadError::Unknown(_))));
     assert_eq!(body(store.read(other).unwrap()), b"three");
+}
+
+#[test]
+fn a_stage_that_recorded_nothing_leaves_no_record() {
+    let home = Home::new();
+    let store = home.open(&[]).unwrap();
+    for pending in [store.begin().unwrap(), store.begin_named().unwrap()] {
+        assert_eq!(pending.keep(|| header("/w")).unwrap(), None);
+    }
+    assert!(home.files().is_empty());
 }
 
 #[test]
@@ -136,7 +146,7 @@ fn without_unnamed_files_a_temporary_name_does() {
         .write_all(b"body")
         .unwrap();
     assert!(store.list(Path::new("/w")).unwrap().entries.is_empty());
-    let id = pending.keep(&header("/w")).unwrap();
+    let id = pending.keep(|| header("/w")).unwrap().unwrap();
     assert_eq!(home.files().len(), 1);
     assert_eq!(body(store.read(id).unwrap()), b"body");
 }
@@ -307,7 +317,7 @@ fn the_sandboxed_stage_cannot_forge_a_header() {
     (&stage).write_all(&forged).unwrap();
     seek(&stage, rustix::fs::SeekFrom::Start(0)).unwrap();
     drop(stage);
-    let id = pending.keep(&header("/w")).unwrap();
+    let id = pending.keep(|| header("/w")).unwrap().unwrap();
     let record = store.read(id).unwrap();
     assert_eq!(record.header.workspace.path, Path::new("/w"));
     assert_eq!(body(record), forged);
@@ -321,7 +331,7 @@ fn a_record_that_others_could_open_is_not_kept() {
     let stage = pending.descriptor().unwrap();
     rustix::fs::fchmod(&stage, Mode::from_raw_mode(0o4755)).unwrap();
     assert!(matches!(
-        pending.keep(&header("/w")),
+        pending.keep(|| header("/w")),
         Err(NotKept::Tampered)
     ));
 
@@ -329,7 +339,7 @@ fn a_record_that_others_could_open_is_not_kept() {
     let stage = pending.descriptor().unwrap();
     rustix::fs::ftruncate(&stage, MOST_BYTES + 1).unwrap();
     assert!(matches!(
-        pending.keep(&header("/w")),
+        pending.keep(|| header("/w")),
         Err(NotKept::TooLarge(_))
     ));
     assert!(home.files().is_empty());

@@ -1,0 +1,143 @@
+//! Takes an applied patch back, by its record: observe, plan, commit, as a patch does.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use safe_fs::Roots;
+
+use super::commit::{self, Interrupted};
+use super::observe::{Observed, observe_places};
+use super::{ApplyError, Stopped, transact};
+use crate::options::Options;
+use crate::plan::Plan;
+use crate::plan::snapshot::SlotId;
+use crate::report::Report;
+use crate::syntax::ast::{Body, MoveTo, Operation, Patch};
+use crate::undo::Recorded;
+use crate::undo::plan::{Found, reverse};
+
+/// Why a patch was not taken back; the files are as they were.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UndoError {
+    /// Somebody changed these since.
+    #[error("changed since the patch was applied: {}", listed(.0))]
+    Changed(Vec<PathBuf>),
+    /// The changes could not be made.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    let shown: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    shown.join(", ")
+}
+
+/// Puts back what an applied patch replaced, entirely or not at all.
+///
+/// # Errors
+///
+/// [`UndoError`]: a file that the patch changed is not as the patch left it, or
+/// the changes cannot be made.
+pub fn undo(record: &Recorded, roots: &Roots, options: &Options) -> Result<Report, UndoError> {
+    let words = Words::of(record);
+    let patch = words.patch();
+    let mut changed = Vec::new();
+    let done = transact(&patch, roots, || {
+        let (mut observed, slots) = observe(record, roots);
+        let plan = match reverse(record, &found(&observed, &slots)) {
+            Ok(reverse) => Plan {
+                effects: reverse.effects,
+                report: Report {
+                    changes: reverse.changes,
+                    ..Report::default()
+                },
+            },
+            Err(paths) => {
+                changed = paths;
+                return Err(Interrupted::Failed(ApplyError::Failed(Vec::new())).into());
+            }
+        };
+        for (path, attributes) in record.saved_attributes() {
+            if let Some(Ok(slot)) = slots.get(path) {
+                observed.remember(*slot, attributes.clone());
+            }
+        }
+        let done = commit::commit(&patch, &plan, &observed, (roots, options), None);
+        done.map_err(|stop| Stopped(stop, Some(Box::new(observed))))
+    });
+    match changed.is_empty() {
+        true => Ok(done?),
+        false => Err(UndoError::Changed(changed)),
+    }
+}
+
+type Slots = BTreeMap<PathBuf, Result<SlotId, crate::failure::Cause>>;
+
+fn observe(record: &Recorded, roots: &Roots) -> (Observed, Slots) {
+    let read = record.read_paths();
+    observe_places(record.paths(), roots, |path| read.contains(path))
+}
+
+fn found<'a>(observed: &'a Observed, slots: &Slots) -> BTreeMap<PathBuf, Found<'a>> {
+    let found = |(path, slot): (&PathBuf, &Result<SlotId, _>)| {
+        let slot = *slot.as_ref().ok()?;
+        let identity = observed.pinned(slot).map(|pinned| {
+            let id = pinned.id();
+            (id.dev, id.ino, pinned.size_bytes(), pinned.mtime_ns())
+        });
+        let found = Found {
+            slot,
+            snapshot: observed.snapshot(),
+            identity,
+        };
+        Some((path.clone(), found))
+    };
+    slots.iter().filter_map(found).collect()
+}
+
+/// What is said of each change when it cannot be made: a patch with its paths.
+struct Words {
+    paths: Vec<(String, Option<String>)>,
+}
+
+impl Words {
+    fn of(record: &Recorded) -> Self {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let words = record.changes.iter().map(|change| {
+            let mut paths = change.paths().map(text);
+            (paths.next().unwrap_or_default(), paths.next())
+        });
+        Self {
+            paths: words.collect(),
+        }
+    }
+
+    fn patch(&self) -> Patch<'_> {
+        Patch {
+            operations: self.paths.iter().enumerate().map(operation).collect(),
+            environment_id: None,
+        }
+    }
+}
+
+fn operation<'w>((index, (path, to)): (usize, &'w (String, Option<String>))) -> Operation<'w> {
+    let line = index + 1;
+    let Some(to) = to else {
+        let body = Body::Add { lines: Vec::new() };
+        return Operation { path, line, body };
+    };
+    // It goes from its new name to its old one.
+    let body = Body::Update {
+        move_to: Some(MoveTo { path, line }),
+        chunks: Vec::new(),
+    };
+    Operation {
+        path: to,
+        line,
+        body,
+    }
+}

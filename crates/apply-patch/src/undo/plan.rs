@@ -1,0 +1,206 @@
+//! From a record to the effects that take it back: pure, like the plan of a patch.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::record::{Before, Change, Digest, Moved, Recorded};
+use crate::plan::snapshot::{SlotId, SlotState, Snapshot};
+use crate::plan::{Attributes, Effect};
+use crate::report;
+
+/// What is at a place, as far as an undo needs to know.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(crate) slot: SlotId,
+    pub(crate) snapshot: &'a Snapshot,
+    /// Device, inode, size and time of modification.
+    pub(crate) identity: Option<(u64, u64, u64, i128)>,
+}
+
+impl<'a> Found<'a> {
+    fn state(&self) -> &'a SlotState {
+        &self.snapshot.slot(self.slot).state
+    }
+
+    fn content(&self) -> Option<&'a [u8]> {
+        match self.state() {
+            SlotState::File(file) => match &file.content {
+                Some(Ok(bytes)) => Some(bytes),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn has(&self, digest: &Digest) -> bool {
+        self.content()
+            .is_some_and(|content| Digest::of(content) == *digest)
+    }
+
+    fn is(&self, expected: &Expected<'_>) -> bool {
+        match (expected, self.state()) {
+            (Expected::Nothing, SlotState::Missing) => true,
+            (Expected::Digest(digest), _) => self.has(digest),
+            (Expected::Moved(Moved::File(digest)), _) => self.has(digest),
+            (Expected::Moved(Moved::Link { target }), SlotState::Link(link)) => {
+                link.hop.target == **target
+            }
+            (
+                Expected::Moved(Moved::LargeFile {
+                    dev,
+                    ino,
+                    size_bytes,
+                    modified_ns,
+                }),
+                _,
+            ) => self.identity == Some((*dev, *ino, *size_bytes, *modified_ns)),
+            _ => false,
+        }
+    }
+}
+
+/// What the patch left at a place.
+enum Expected<'r> {
+    Nothing,
+    Digest(&'r Digest),
+    Moved(&'r Moved),
+}
+
+/// The effects that take a patch back, and what they change.
+#[derive(Debug, Default)]
+pub(crate) struct Reverse {
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) changes: Vec<report::Change>,
+}
+
+/// Plans the way back, or returns the places that were changed since, which keep it from being taken.
+pub(crate) fn reverse(
+    record: &Recorded,
+    found: &BTreeMap<PathBuf, Found<'_>>,
+) -> Result<Reverse, Vec<PathBuf>> {
+    let changed: Vec<PathBuf> = left_behind(record)
+        .into_iter()
+        .filter(|(path, expected)| !found.get(*path).is_some_and(|found| found.is(expected)))
+        .map(|(path, _)| path.to_path_buf())
+        .collect();
+    if !changed.is_empty() {
+        return Err(changed);
+    }
+    let mut reverse = Reverse::default();
+    for (operation, change) in record.changes.iter().enumerate().rev() {
+        if reverse.add(change, operation, found).is_none() {
+            return Err(change.paths().map(Path::to_path_buf).collect());
+        }
+    }
+    Ok(reverse)
+}
+
+/// Returns what the patch left at each place; a later change of a place counts.
+fn left_behind(record: &Recorded) -> BTreeMap<&Path, Expected<'_>> {
+    let mut left = BTreeMap::new();
+    for change in &record.changes {
+        match change {
+            Change::Rename { from, to, moved } => {
+                left.insert(Path::new(from), Expected::Nothing);
+                left.insert(Path::new(to), Expected::Moved(moved));
+            }
+            Change::Write { at, after, .. } => {
+                left.insert(Path::new(at), Expected::Digest(after));
+            }
+            Change::Remove { at, .. } => {
+                left.insert(Path::new(at), Expected::Nothing);
+            }
+            Change::MadeDirectory { .. } => {}
+        }
+    }
+    left
+}
+
+impl Reverse {
+    /// Adds the way back of one change; nothing when the record contradicts itself.
+    fn add(
+        &mut self,
+        change: &Change,
+        operation: usize,
+        found: &BTreeMap<PathBuf, Found<'_>>,
+    ) -> Option<()> {
+        let at = |path: &std::ffi::OsString| found.get(Path::new(path));
+        match change {
+            Change::Rename { from, to, .. } => {
+                self.effects.push(Effect::Rename {
+                    from: at(to)?.slot,
+                    to: at(from)?.slot,
+                    operation,
+                });
+                self.tell(report::ChangeKind::Modified, from);
+            }
+            Change::Write {
+                at: path, before, ..
+            } => {
+                let found = at(path)?;
+                let new = found.content()?;
+                self.put_back(before, found.slot, Some(new), operation)?;
+                let kind = match before {
+                    Before::Nothing => report::ChangeKind::Deleted,
+                    _ => report::ChangeKind::Modified,
+                };
+                self.tell(kind, path);
+            }
+            Change::Remove { at: path, before } => {
+                self.put_back(before, at(path)?.slot, None, operation)?;
+                self.tell(report::ChangeKind::Added, path);
+            }
+            Change::MadeDirectory { at: path, dev, ino } => {
+                self.effects.push(Effect::RemoveDirectory {
+                    slot: at(path)?.slot,
+                    directory: (*dev, *ino),
+                    operation,
+                });
+            }
+        }
+        Some(())
+    }
+
+    fn put_back(
+        &mut self,
+        before: &Before,
+        slot: SlotId,
+        there: Option<&[u8]>,
+        operation: usize,
+    ) -> Option<()> {
+        match before {
+            Before::Nothing => self.effects.push(Effect::Remove { slot, operation }),
+            Before::File {
+                content,
+                attributes,
+            } => self.effects.push(Effect::Write {
+                slot,
+                content: Rc::new(content.restore(there.unwrap_or_default())?),
+                attributes: match attributes {
+                    Some(_) => Attributes::Saved(slot),
+                    None => Attributes::Like(slot),
+                },
+                operation,
+            }),
+            Before::Link { target } => {
+                if there.is_some() {
+                    self.effects.push(Effect::Remove { slot, operation });
+                }
+                self.effects.push(Effect::Link {
+                    slot,
+                    target: target.clone(),
+                    operation,
+                });
+            }
+        }
+        Some(())
+    }
+
+    fn tell(&mut self, kind: report::ChangeKind, path: &std::ffi::OsString) {
+        self.changes.push(report::Change {
+            kind,
+            path: path.to_string_lossy().into_owned(),
+        });
+    }
+}

@@ -1,0 +1,296 @@
+//! The record of what a patch replaced: one entry for each effect, in order.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+
+use safe_fs::SavedAttributes;
+use serde::{Deserialize, Serialize};
+use twox_hash::XxHash3_128;
+
+/// The most that a record may hold, in bytes.
+pub const MOST_RECORD_BYTES: u64 = 64 << 20;
+
+/// The first bytes, with the format's version.
+const MAGIC: &[u8] = b"sandpatch undo 1\n";
+
+/// Why a record cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The replaced files are larger than what is kept.
+    #[error("what the patch replaced is more than {MOST_RECORD_BYTES} bytes")]
+    TooLarge,
+    /// A replaced file could not be read.
+    #[error("a replaced file could not be read: {0}")]
+    Unreadable(safe_fs::Error),
+    /// It could not be written.
+    #[error("the record could not be written: {0}")]
+    Write(io::Error),
+    /// The bytes are no record.
+    #[error("it is no record of an applied patch")]
+    Malformed,
+}
+
+/// What one effect of a patch did to a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Change {
+    /// The file or link at `from` got the name `to`.
+    Rename {
+        from: OsString,
+        to: OsString,
+        moved: Moved,
+    },
+    /// A new file took a name.
+    Write {
+        at: OsString,
+        before: Before,
+        after: Digest,
+    },
+    /// A name went.
+    Remove { at: OsString, before: Before },
+    /// A directory was made.
+    MadeDirectory { at: OsString, dev: u64, ino: u64 },
+}
+
+/// What was at a place before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Before {
+    Nothing,
+    File {
+        content: Kept,
+        /// Nothing where the new file took them over.
+        attributes: Option<SavedAttributes>,
+    },
+    Link {
+        target: OsString,
+    },
+}
+
+/// The old bytes of a file, but for those that the new ones begin and end with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    prefix_bytes: u64,
+    suffix_bytes: u64,
+    #[serde(with = "serde_bytes")]
+    middle: Vec<u8>,
+}
+
+impl Kept {
+    /// Keeps what is needed to make `old` of `new`.
+    pub(crate) fn of(old: &[u8], new: &[u8]) -> Self {
+        let prefix = common(old.iter().zip(new));
+        let (old_rest, new_rest) = (&old[prefix..], &new[prefix..]);
+        let suffix = common(old_rest.iter().rev().zip(new_rest.iter().rev()));
+        Self {
+            prefix_bytes: prefix as u64,
+            suffix_bytes: suffix as u64,
+            middle: old_rest[..old_rest.len() - suffix].to_vec(),
+        }
+    }
+
+    /// Makes the old bytes of the new ones; nothing when those are too short.
+    pub(crate) fn restore(&self, new: &[u8]) -> Option<Vec<u8>> {
+        let prefix = new.get(..usize::try_from(self.prefix_bytes).ok()?)?;
+        let suffix_at = new
+            .len()
+            .checked_sub(usize::try_from(self.suffix_bytes).ok()?)?;
+        let suffix = new.get(suffix_at.max(prefix.len())..)?;
+        (suffix_at >= prefix.len()).then(|| [prefix, &self.middle, suffix].concat())
+    }
+}
+
+fn common<'a>(pairs: impl Iterator<Item = (&'a u8, &'a u8)>) -> usize {
+    pairs.take_while(|(one, other)| one == other).count()
+}
+
+/// Tells contents apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Digest {
+    size_bytes: u64,
+    hash: u128,
+}
+
+impl Digest {
+    pub(crate) fn of(content: &[u8]) -> Self {
+        Self {
+            size_bytes: content.len() as u64,
+            hash: XxHash3_128::oneshot(content),
+        }
+    }
+}
+
+/// What was moved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Moved {
+    Link {
+        target: OsString,
+    },
+    /// A file of this content.
+    File(Digest),
+    /// A file that is too large to be read for a move.
+    LargeFile {
+        dev: u64,
+        ino: u64,
+        size_bytes: u64,
+        modified_ns: i128,
+    },
+}
+
+/// What a patch replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Recorded {
+    pub(crate) changes: Vec<Change>,
+}
+
+impl Recorded {
+    /// Reads a record, whoever wrote it.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError::Malformed`], also when it was cut off.
+    pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
+        let rest = bytes.strip_prefix(MAGIC).ok_or(RecordError::Malformed)?;
+        match postcard::take_from_bytes(rest) {
+            Ok((changes, [])) => Ok(Self { changes }),
+            _ => Err(RecordError::Malformed),
+        }
+    }
+
+    /// Returns all places, in order.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.changes.iter().flat_map(Change::paths)
+    }
+
+    /// Returns the places whose content has to be looked at.
+    pub(crate) fn read_paths(&self) -> BTreeSet<&Path> {
+        let read = |change: &'_ Change| match change {
+            Change::Write { .. } => true,
+            Change::Rename { moved, .. } => matches!(moved, Moved::File(_)),
+            Change::Remove { .. } | Change::MadeDirectory { .. } => false,
+        };
+        let changes = self.changes.iter().filter(|change| read(change));
+        changes.flat_map(Change::paths).collect()
+    }
+
+    /// Returns the attributes of what was replaced, by place.
+    pub(crate) fn saved_attributes(&self) -> impl Iterator<Item = (&Path, &SavedAttributes)> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::Write { at, before, .. } | Change::Remove { at, before } => match before {
+                Before::File {
+                    attributes: Some(attributes),
+                    ..
+                } => Some((Path::new(at), attributes)),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// Returns the record's bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError::TooLarge`].
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, RecordError> {
+        let sizes = self.changes.iter().map(Change::size_bytes);
+        if sizes.sum::<u64>() > MOST_RECORD_BYTES {
+            return Err(RecordError::TooLarge);
+        }
+        let unwritable = |error| RecordError::Write(io::Error::other(error));
+        postcard::to_extend(&self.changes, MAGIC.to_vec()).map_err(unwritable)
+    }
+}
+
+impl Change {
+    /// Returns about how much the change takes in a record.
+    fn size_bytes(&self) -> u64 {
+        const OVERHEAD: u64 = 64;
+        let (path, before) = match self {
+            Self::Write { at, before, .. } | Self::Remove { at, before } => (at, Some(before)),
+            Self::Rename { to, .. } => (to, None),
+            Self::MadeDirectory { at, .. } => (at, None),
+        };
+        let kept = match before {
+            Some(Before::File { content, .. }) => content.middle.len() as u64,
+            _ => 0,
+        };
+        kept + path.len() as u64 + OVERHEAD
+    }
+
+    /// Returns the places that the change is about.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        let (one, other) = match self {
+            Self::Rename { from, to, .. } => (from, Some(to)),
+            Self::Write { at, .. } | Self::Remove { at, .. } | Self::MadeDirectory { at, .. } => {
+                (at, None)
+            }
+        };
+        [Some(one), other].into_iter().flatten().map(Path::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Recorded {
+        Recorded {
+            changes: vec![
+                Change::Write {
+                    at: "a".into(),
+                    before: Before::File {
+                        content: Kept::of(b"old text", b"new text"),
+                        attributes: None,
+                    },
+                    after: Digest::of(b"new text"),
+                },
+                Change::Remove {
+                    at: "l".into(),
+                    before: Before::Link { target: "a".into() },
+                },
+            ],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_no_part_of_it() {
+        let bytes = record().to_bytes().unwrap();
+        assert_eq!(Recorded::parse(&bytes).unwrap(), record());
+        for length in 0..bytes.len() {
+            assert!(Recorded::parse(&bytes[..length]).is_err(), "{length}");
+        }
+        assert!(Recorded::parse(&[&bytes[..], b"x"].concat()).is_err());
+    }
+
+    #[test]
+    fn the_old_bytes_come_back() {
+        let texts: [&[u8]; 8] = [b"", b"a", b"aa", b"aaa", b"aba", b"ab\ncd", b"abXcd", b"cd"];
+        for old in texts {
+            for new in texts {
+                assert_eq!(Kept::of(old, new).restore(new).as_deref(), Some(old));
+            }
+        }
+    }
+
+    #[test]
+    fn too_short_a_file_restores_nothing() {
+        assert_eq!(Kept::of(b"abcdef", b"abXdef").restore(b"abd"), None);
+    }
+
+    #[test]
+    fn too_much_is_not_recorded() {
+        let content = vec![0; MOST_RECORD_BYTES as usize];
+        let record = Recorded {
+            changes: vec![Change::Remove {
+                at: "a".into(),
+                before: Before::File {
+                    content: Kept::of(&content, b""),
+                    attributes: None,
+                },
+            }],
+        };
+        assert!(matches!(record.to_bytes(), Err(RecordError::TooLarge)));
+    }
+}
