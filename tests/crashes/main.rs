@@ -119,7 +119,7 @@ fn recovery_of_two_operations_is_killed() {
 
 #[test]
 fn recovery_of_twenty_operations_is_killed() {
-    killed_recovery(Scenario::twenty(), 12);
+    killed_recovery(Scenario::twenty(), 8);
 }
 
 #[test]
