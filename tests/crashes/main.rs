@@ -8,8 +8,7 @@
 //!
 //! `CRASH_TEST=full` (`scripts/crash-test`) does both recoveries after a kill on
 //! either side of each call, and kills the recoveries of more of them at every
-//! call; without it a sample of the same. `CRASH_TEST=patch`, or `full,patch`,
-//! recovers by patches alone, for an executable that has no `undo --recover`. The totals go to standard error.
+//! call; without it a sample of the same. The totals go to standard error.
 //!
 //! Tracing knows the registers of x86-64 only; elsewhere there is no test here.
 #![cfg(target_arch = "x86_64")]
@@ -23,15 +22,12 @@
 
 mod harness;
 
-use harness::{Harness, NextRun, Totals, Verdict, is_full, is_patch_only};
+use harness::{Harness, NextRun, Totals, Verdict, is_full};
 use sandpatch_tests::trace::Side;
-use sandpatch_tests::{Scenario, degrade, skip};
+use sandpatch_tests::{Scenario, degrade};
 
 /// Kills a patch at every call; every tree must be whole after the next run.
 fn every_call(scenario: Scenario) {
-    if !is_patch_only() && !scenario.can_recover() {
-        return skip::skip_allowed(scenario.name, "this executable has no `undo --recover`");
-    }
     let harness = Harness::new(scenario);
     let mut totals = Totals::default();
     for side in [Side::Before, Side::After] {
@@ -50,13 +46,10 @@ fn every_call(scenario: Scenario) {
 /// the calls by turns, or both always.
 fn next_runs(index: usize, side: Side) -> Vec<NextRun> {
     let both = [NextRun::Patch, NextRun::Undo];
-    if is_full() {
-        return both[..if is_patch_only() { 1 } else { 2 }].to_vec();
-    }
-    // After one call is before the next, but for the calls of the program
-    // itself in between: the sample looks from before.
     match side {
-        Side::Before if is_patch_only() => vec![NextRun::Patch],
+        _ if is_full() => both.to_vec(),
+        // After one call is before the next, but for the calls of the program
+        // itself in between: the sample looks from before.
         Side::Before => vec![both[index % 2]],
         Side::After => Vec::new(),
     }
@@ -97,9 +90,6 @@ fn two_operations_on_an_old_kernel() {
 
 /// Kills the recovery of a killed patch at each of its calls.
 fn killed_recovery(scenario: Scenario, sample: usize) {
-    if !is_patch_only() && !scenario.can_recover() {
-        return skip::skip_allowed(scenario.name, "this executable has no `undo --recover`");
-    }
     let harness = Harness::new(scenario);
     let sample = if is_full() { 40 } else { sample };
     let step = (harness.calls() / sample).max(1);

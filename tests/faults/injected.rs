@@ -41,15 +41,6 @@ const OUT_OF_SCOPE: [i64; 14] = [
     libc::SYS_exit,
 ];
 
-/// What is wrong today, by scenario, call and problem; an entry that does not
-/// occur any more fails the test.
-const KNOWN_OPEN: [(&str, &str, &str); 2] = [
-    // After the bytes are written in place, the file is looked at once more (by
-    // one call or the other); when that fails, the bytes stay.
-    ("in place", "newfstatat", "code 1, but the tree changed"),
-    ("in place", "statx", "code 1, but the tree changed"),
-];
-
 const JOURNAL: &str = ".sandpatch-journal";
 
 struct Harness {
@@ -65,7 +56,6 @@ struct Totals {
     refused: usize,
     applied: usize,
     by_call: BTreeMap<String, usize>,
-    known: usize,
     wrong: Vec<String>,
 }
 
@@ -110,10 +100,6 @@ impl Harness {
         let problem = problem.or_else(|| self.problem_of_the_next_run());
         let name = self.scenario.name;
         if let Some(problem) = problem {
-            if KNOWN_OPEN.contains(&(name, &call.name(), &problem)) {
-                totals.known += 1;
-                return;
-            }
             let now = self.scenario.tree();
             totals.wrong.push(format!(
                 "{name}: call {index}, {} fails with {errno:?}: {problem}\n{}{}",
@@ -178,12 +164,11 @@ impl Harness {
         (!text.contains(&cause)).then(|| format!("the message lacks {cause:?}"))
     }
 
-    /// Whatever was left, the next patch removes (once there is a journal).
+    /// Whatever was left, the next patch removes.
     fn problem_of_the_next_run(&self) -> Option<String> {
         let before = self.scenario.tree();
         let litter = before.litter();
-        let has_journal = litter.iter().any(|name| name.ends_with(JOURNAL));
-        if litter.is_empty() || !has_journal && !self.scenario.can_recover() {
+        if litter.is_empty() {
             return None;
         }
         let failed = self.scenario.next_patch().err();
@@ -218,13 +203,12 @@ fn every_call(scenario: Scenario) {
         refused,
         applied,
         by_call,
-        known,
         wrong,
     } = &totals;
     let name = harness.scenario.name;
     let count = wrong.len();
     eprintln!(
-        "fault totals: {name}: {refused} refused, {applied} applied, {count} wrong, {known} known open: {by_call:?}"
+        "fault totals: {name}: {refused} refused, {applied} applied, {count} wrong: {by_call:?}"
     );
     let heads = wrong.iter().filter_map(|text| text.lines().next());
     let heads: Vec<&str> = heads.take(40).collect();
@@ -234,8 +218,6 @@ fn every_call(scenario: Scenario) {
         wrong.is_empty(),
         "{count} wrong:\n{heads}\nsuch as:\n{shown}"
     );
-    let is_listed = KNOWN_OPEN.iter().any(|(scenario, ..)| *scenario == name);
-    assert_eq!(is_listed, *known > 0, "the list of what is known is stale");
     assert!(*refused > 0 && *applied > 0, "{totals:?}");
 }
 

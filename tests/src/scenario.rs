@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::{Identity, Place, Tree, bytes, limited, place};
+use crate::{Identity, Place, Tree, limited, place};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -80,15 +80,6 @@ impl Scenario {
         let mut command = self.place.command(self.place.exe());
         command.args(["--codex-run-as-apply-patch", "-"]);
         command
-    }
-
-    /// True when the executable knows `undo --recover`.
-    #[must_use]
-    pub fn can_recover(&self) -> bool {
-        let mut command = self.place.command(self.place.exe());
-        command.args(["undo", "--help"]);
-        let outcome = limited::run(command, b"", LIMIT);
-        outcome.succeeded() && bytes::contains(&outcome.stdout, b"--recover")
     }
 
     /// Applies the next patch, which recovers what one before it left, and

@@ -3,15 +3,12 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use sandbox_policy::Purpose;
 use sandbox_policy::facts::FileId;
 use serde::Serialize;
 
-use crate::cli::{
-    Backend, Codes, Dialect, Form, OutputSwitches, PatchSwitches, PolicyFlags, Undo, Undoing,
-};
+use crate::cli::{Codes, Dialect, Form, OutputSwitches, PatchSwitches, PolicyFlags, Undo, Undoing};
 use crate::exit::Exit;
-use crate::patch::inner::{Task, current_directory};
+use crate::patch::inner::{Input, current_directory};
 use crate::patch::stage;
 use crate::state::{Base, Change, Entry, Id, Listing, Missing, NoState, Root, Store};
 use crate::{render, user, utc, workspace};
@@ -45,7 +42,7 @@ fn list(arguments: &Undo) -> Result<Exit, Exit> {
 fn recover(arguments: &Undo) -> Result<Exit, Exit> {
     user::assume(arguments.policy.as_user.as_deref())?;
     workspace::enter(arguments.policy.directory.as_deref())?;
-    in_stage(arguments, &arguments.policy, Task::Recover, &[])
+    in_stage(arguments, &arguments.policy, &Input::Nothing)
 }
 
 /// Takes a transaction back: the inner stage does, under the policy it had.
@@ -78,35 +75,25 @@ fn take(arguments: &Undo, id: Option<Id>) -> Result<Exit, Exit> {
     policy
         .writable
         .extend(others.filter(|root| *root != directory));
-    let exit = in_stage(arguments, &policy, Task::Undo, &body)?;
-    if exit == Exit::Command(0) {
+    let exit = in_stage(arguments, &policy, &Input::Record(body))?;
+    if exit.code() == 0 {
         store.remove(id).map_err(|why| failed(&why))?;
     }
     Ok(exit)
 }
 
-fn in_stage(
-    arguments: &Undo,
-    policy: &PolicyFlags,
-    task: Task,
-    input: &[u8],
-) -> Result<Exit, Exit> {
+fn in_stage(arguments: &Undo, policy: &PolicyFlags, input: &Input) -> Result<Exit, Exit> {
     let directory = current_directory()?;
-    if policy.backend == Backend::None {
-        render::error("Error: undo works in a sandbox only, so there is no --backend none");
-        return Err(Exit::Usage);
-    }
-    let planned = workspace::plan(&directory, policy, Purpose::Patch)?;
+    let confinement = workspace::confinement(&directory, policy)?;
     let job = stage::Job {
-        task,
         output: OutputSwitches::of(arguments.form()),
         switches: PatchSwitches::of(Dialect::Safe),
         codes: Codes::Own,
-        roots: &planned.roots,
+        roots: &confinement.roots,
         input,
         no_undo: None,
     };
-    Ok(job.run_in(&planned.plan, &directory, None))
+    Ok(job.run(confinement.plan.as_ref(), &directory, None))
 }
 
 fn nothing(directory: &Path) -> Exit {

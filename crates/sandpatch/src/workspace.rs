@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sandbox_policy::facts::{FileId, RootFacts};
 use sandbox_policy::{AbsolutePath, Plan, Policy, Purpose};
 
-use crate::cli::PolicyFlags;
+use crate::cli::{Backend, PolicyFlags};
 use crate::exit::Exit;
 use crate::render;
 use crate::state::Root;
@@ -54,8 +54,29 @@ pub fn policy(directory: &Path, flags: &PolicyFlags) -> Result<Policy, Exit> {
     Ok(policy)
 }
 
+/// Where a patch may write, and what holds it there.
+pub struct Confinement {
+    /// The sandbox; without one the patch has the rights of this process.
+    pub plan: Option<Plan>,
+    /// Where it may write.
+    pub roots: Vec<Root>,
+}
+
+/// Decides how a patch is confined.
+pub fn confinement(directory: &Path, flags: &PolicyFlags) -> Result<Confinement, Exit> {
+    if flags.backend == Backend::None {
+        let roots = unplanned(directory, flags)?;
+        return Ok(Confinement { plan: None, roots });
+    }
+    let planned = plan(directory, flags, Purpose::Patch)?;
+    Ok(Confinement {
+        plan: Some(planned.plan),
+        roots: planned.roots,
+    })
+}
+
 /// Returns the roots of a run without a sandbox: the current directory first.
-pub fn unplanned(directory: &Path, flags: &PolicyFlags) -> Result<Vec<Root>, Exit> {
+fn unplanned(directory: &Path, flags: &PolicyFlags) -> Result<Vec<Root>, Exit> {
     let named = flags.writable.iter().map(|path| named(directory, path));
     let root = |path: PathBuf| {
         let found = path.canonicalize().and_then(|real| {

@@ -199,12 +199,19 @@ impl Open {
         let name = OsStr::new(JOURNAL_NAME);
         let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR | OFlag::O_NOFOLLOW;
         let fd = sys::make_at(dir.as_fd(), name, flags, 0o600)?;
-        let own = sys::stamp_fd(fd.as_fd())?.id;
-        let begun = Self::begin(dir, fd, record);
-        match sys::stamp_at(dir.as_fd(), name)? {
-            Some(found) if found.id == own => begun.inspect_err(|_| {
+        Self::begin_named(dir, fd, record).inspect_err(|error| {
+            if !sys::is(error, libc::EEXIST) {
                 let _ = sys::unlink_at(dir.as_fd(), name);
-            }),
+            }
+        })
+    }
+
+    /// Begins a journal that others see already; it may be gone by then (`EEXIST`).
+    fn begin_named(dir: &Dir, fd: OwnedFd, record: &[u8]) -> io::Result<Self> {
+        let own = sys::stamp_fd(fd.as_fd())?.id;
+        let open = Self::begin(dir, fd, record)?;
+        match sys::stamp_at(dir.as_fd(), OsStr::new(JOURNAL_NAME))? {
+            Some(found) if found.id == own => Ok(open),
             _ => Err(io::Error::from_raw_os_error(libc::EEXIST)),
         }
     }

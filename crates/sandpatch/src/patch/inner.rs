@@ -38,6 +38,37 @@ pub enum Task {
     Recover,
 }
 
+/// What is read for a task.
+#[derive(Debug)]
+pub enum Input {
+    /// A patch to be applied.
+    Patch(String),
+    /// A record to be taken back.
+    Record(Vec<u8>),
+    /// Nothing: what was interrupted says it all.
+    Nothing,
+}
+
+impl Input {
+    /// Returns the task that it is for.
+    pub const fn task(&self) -> Task {
+        match self {
+            Self::Patch(_) => Task::Patch,
+            Self::Record(_) => Task::Undo,
+            Self::Nothing => Task::Recover,
+        }
+    }
+
+    /// Returns the bytes to hand on.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Patch(text) => text.as_bytes(),
+            Self::Record(bytes) => bytes,
+            Self::Nothing => &[],
+        }
+    }
+}
+
 /// What one run of the stage needs to know.
 #[derive(Debug)]
 pub struct Job {
@@ -75,19 +106,36 @@ pub fn main(arguments: Vec<OsString>) -> Exit {
         _ => Job::by_hand(),
     };
     let source = Source::of_patch_argument(patch);
-    match job.task {
-        Task::Patch => match input::read(source) {
-            Ok(text) => finish(job, |job| apply(&text, job)),
-            Err(InputError::ArgumentNotUtf8) => {
-                render::error("Error: --codex-run-as-apply-patch requires a UTF-8 PATCH argument.")
-            }
-            Err(error) => render::input_error(&error),
-        },
-        Task::Undo => match input::bytes(source) {
-            Ok(record) => finish(job, |job| undo(&record, job)),
-            Err(error) => render::input_error(&error),
-        },
-        Task::Recover => finish(job, recover),
+    let input = match job.task {
+        Task::Patch => input::read(source).map(Input::Patch),
+        Task::Undo => input::bytes(source).map(Input::Record),
+        Task::Recover => Ok(Input::Nothing),
+    };
+    match input {
+        Ok(input) => run(job, &input),
+        Err(InputError::ArgumentNotUtf8) => {
+            render::error("Error: --codex-run-as-apply-patch requires a UTF-8 PATCH argument.")
+        }
+        Err(error) => render::input_error(&error),
+    }
+}
+
+/// Does a job with what was read for it, and prints what came of it.
+pub fn run(mut job: Job, input: &Input) -> Exit {
+    sys::ignore_file_size_signal();
+    raise_descriptor_limit();
+    let outcome = match input {
+        Input::Patch(text) => apply(text, &mut job),
+        Input::Record(bytes) => undo(bytes, &mut job),
+        Input::Nothing => recover(&mut job),
+    };
+    let exit = match job.codes {
+        Codes::Own => outcome.exit(),
+        Codes::Reference => outcome.exit().as_reference(),
+    };
+    match job.output.form() {
+        Form::Text => render::outcome(&outcome, exit),
+        Form::Json => render::json(&outcome, exit),
     }
 }
 
@@ -127,26 +175,6 @@ impl Job {
             record: None,
             no_undo: None,
         }
-    }
-}
-
-/// Applies a patch in this process, and prints what came of it.
-pub fn apply_here(text: &str, job: Job) -> Exit {
-    finish(job, |job| apply(text, job))
-}
-
-/// Does the work, and prints what came of it.
-fn finish(mut job: Job, work: impl FnOnce(&mut Job) -> Outcome) -> Exit {
-    sys::ignore_file_size_signal();
-    raise_descriptor_limit();
-    let outcome = work(&mut job);
-    let exit = match job.codes {
-        Codes::Own => outcome.exit(),
-        Codes::Reference => outcome.exit().as_reference(),
-    };
-    match job.output.form() {
-        Form::Text => render::outcome(&outcome, exit),
-        Form::Json => render::json(&outcome, exit),
     }
 }
 

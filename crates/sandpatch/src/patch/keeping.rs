@@ -7,6 +7,7 @@ use std::path::Path;
 use apply_patch::report::ChangeKind;
 use apply_patch::syntax::ast::{Body, Operation};
 
+use super::inner::Input;
 use crate::cli::Dialect;
 use crate::exit::Exit;
 use crate::render;
@@ -25,7 +26,7 @@ pub enum Wanted {
 /// What a record is about.
 pub struct About<'a> {
     /// The patch.
-    pub text: &'a str,
+    pub patch: &'a Input,
     /// Where it is applied.
     pub directory: &'a Path,
     /// Where it may write.
@@ -92,7 +93,7 @@ impl About<'_> {
             place,
         );
         let roots = self.roots.iter().map(place).collect();
-        Header::now(workspace, roots, self.dialect.name(), summary(self.text))
+        Header::now(workspace, roots, self.dialect.name(), summary(self.patch))
     }
 }
 
@@ -100,7 +101,10 @@ impl About<'_> {
 const SUMMARISED_BYTES: usize = 256 << 10;
 
 /// Returns what a patch that was applied changed, by its headers.
-fn summary(text: &str) -> Vec<Change> {
+fn summary(patch: &Input) -> Vec<Change> {
+    let Input::Patch(text) = patch else {
+        return Vec::new();
+    };
     if text.len() > SUMMARISED_BYTES {
         return Vec::new();
     }

@@ -2,13 +2,9 @@
 //! inner stage the record for an undo.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use sandbox_policy::{Plan, Purpose};
-
-use super::inner::{self, HERE, Task, current_directory};
+use super::inner::{Input, current_directory};
 use super::input::{self, InputError, Source};
 use super::keeping::{self, Wanted};
 use super::stage;
@@ -16,7 +12,6 @@ use crate::cli::{
     Action, Apply, Backend, Codes, Dialect, OutputSwitches, PatchSwitches, PolicyFlags,
 };
 use crate::exit::Exit;
-use crate::state::Root;
 use crate::user::User;
 use crate::{render, sys, user, workspace};
 
@@ -41,7 +36,7 @@ pub fn alias(arguments: Vec<OsString>) -> Exit {
         Err(error) => return render::input_error(&error),
     };
     let request = Request::new(PatchSwitches::of(Dialect::Codex), Codes::Reference);
-    apply(&text, &request)
+    apply(text, &request)
 }
 
 /// `--run-as-apply-patch PATCH`: as `sandpatch apply`, with the patch as an argument.
@@ -118,15 +113,15 @@ fn one_patch(arguments: Vec<OsString>) -> Result<Source, ()> {
 
 fn sandboxed(source: Source, request: &Request) -> Exit {
     match input::read(source) {
-        Ok(text) => apply(&text, request),
+        Ok(text) => apply(text, request),
         Err(error) => render::input_error(&error),
     }
 }
 
-fn apply(text: &str, request: &Request) -> Exit {
+fn apply(text: String, request: &Request) -> Exit {
     sys::ignore_file_size_signal();
     let exit = match current_directory() {
-        Ok(directory) => apply_in(text, &directory, request),
+        Ok(directory) => apply_in(Input::Patch(text), &directory, request),
         Err(exit) => exit,
     };
     match request.codes {
@@ -135,57 +130,30 @@ fn apply(text: &str, request: &Request) -> Exit {
     }
 }
 
-fn apply_in(text: &str, directory: &Path, request: &Request) -> Exit {
+fn apply_in(input: Input, directory: &Path, request: &Request) -> Exit {
     let wanted = match request.output.action() {
         Action::Apply => Wanted::Record,
         Action::Check | Action::Diff => Wanted::Nothing,
     };
-    let work = |roots: &[Root], plan: Option<&Plan>| {
-        let about = keeping::About {
-            text,
-            directory,
-            roots,
-            dialect: request.switches.dialect,
+    let confinement = match workspace::confinement(directory, &request.policy) {
+        Ok(confinement) => confinement,
+        Err(exit) => return exit,
+    };
+    let about = keeping::About {
+        patch: &input,
+        directory,
+        roots: &confinement.roots,
+        dialect: request.switches.dialect,
+    };
+    keeping::around(&request.user, wanted, &about, |record, no_undo| {
+        let job = stage::Job {
+            output: request.output,
+            switches: request.switches,
+            codes: request.codes,
+            roots: &confinement.roots,
+            input: &input,
+            no_undo,
         };
-        keeping::around(&request.user, wanted, &about, |record, no_undo| {
-            let job = stage::Job {
-                task: Task::Patch,
-                output: request.output,
-                switches: request.switches,
-                codes: request.codes,
-                roots,
-                input: text.as_bytes(),
-                no_undo,
-            };
-            match plan {
-                Some(plan) => job.run_in(plan, directory, record),
-                None => unconfined(text, &job, record),
-            }
-        })
-    };
-    let done = match request.policy.backend {
-        Backend::None => {
-            workspace::unplanned(directory, &request.policy).map(|roots| work(&roots, None))
-        }
-        _ => workspace::plan(directory, &request.policy, Purpose::Patch)
-            .map(|planned| work(&planned.roots, Some(&planned.plan))),
-    };
-    done.unwrap_or_else(|exit| exit)
-}
-
-/// Applies the patch in this process, and says that there is no sandbox.
-fn unconfined(text: &str, job: &stage::Job<'_>, record: Option<OwnedFd>) -> Exit {
-    render::note("no sandbox: the patch is applied with the rights of this process");
-    // The current directory is what it is, whatever its path leads to by now.
-    let others = job.roots.iter().skip(1).map(|root| root.real.clone());
-    let job = inner::Job {
-        task: job.task,
-        output: job.output,
-        switches: job.switches,
-        roots: [PathBuf::from(HERE)].into_iter().chain(others).collect(),
-        codes: job.codes,
-        record: record.map(File::from),
-        no_undo: job.no_undo.map(str::to_owned),
-    };
-    inner::apply_here(text, job)
+        job.run(confinement.plan.as_ref(), directory, record)
+    })
 }

@@ -1,14 +1,16 @@
-//! Starting this executable again inside the sandbox, and what it is told there.
+//! Starting this executable again inside the sandbox, and what it is told there;
+//! or doing the same without one.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linux_sandbox::{Command, Environment, Outcome, Program, Stdin};
 use sandbox_policy::Plan;
 
 use super::carrier;
-use super::inner::Task;
+use super::inner::{self, HERE, Input};
 use crate::arg0::INNER_STAGE;
 use crate::cli::switches::argument;
 use crate::cli::{Codes, HAND_OFF, OutputSwitches, PatchSwitches};
@@ -18,8 +20,6 @@ use crate::state::Root;
 
 /// What the inner stage is to do.
 pub struct Job<'a> {
-    /// What.
-    pub task: Task,
     /// How far to go, and how to say what came of it.
     pub output: OutputSwitches,
     /// Where results may differ.
@@ -28,16 +28,41 @@ pub struct Job<'a> {
     pub codes: Codes,
     /// The writable roots.
     pub roots: &'a [Root],
-    /// What it reads.
-    pub input: &'a [u8],
+    /// What it reads, which says what it is to do.
+    pub input: &'a Input,
     /// Why nothing is kept for an undo.
     pub no_undo: Option<&'a str>,
 }
 
 impl Job<'_> {
-    /// Builds the sandbox and does the job in it; what it replaces goes to `record`.
-    pub fn run_in(&self, plan: &Plan, directory: &Path, record: Option<OwnedFd>) -> Exit {
-        let stdin = match carrier::carry(self.input) {
+    /// Does the job, in the sandbox when there is a plan for one; what it replaces
+    /// goes to `record`.
+    pub fn run(&self, plan: Option<&Plan>, directory: &Path, record: Option<OwnedFd>) -> Exit {
+        match plan {
+            Some(plan) => self.run_in(plan, directory, record),
+            None => self.run_here(record),
+        }
+    }
+
+    /// Does the job in this process, and says that there is no sandbox.
+    fn run_here(&self, record: Option<OwnedFd>) -> Exit {
+        render::note("no sandbox: the patch is applied with the rights of this process");
+        // The current directory is what it is, whatever its path leads to by now.
+        let others = self.roots.iter().skip(1).map(|root| root.real.clone());
+        let job = inner::Job {
+            task: self.input.task(),
+            output: self.output,
+            switches: self.switches,
+            roots: [PathBuf::from(HERE)].into_iter().chain(others).collect(),
+            codes: self.codes,
+            record: record.map(File::from),
+            no_undo: self.no_undo.map(str::to_owned),
+        };
+        inner::run(job, self.input)
+    }
+
+    fn run_in(&self, plan: &Plan, directory: &Path, record: Option<OwnedFd>) -> Exit {
+        let stdin = match carrier::carry(self.input.bytes()) {
             Ok(stdin) => stdin,
             Err(error) => {
                 render::error(&format!("Error: cannot hand the patch on: {error}"));
@@ -72,7 +97,7 @@ impl Job<'_> {
             INNER_STAGE.into(),
             "-".into(),
             HAND_OFF.into(),
-            argument("task", self.task),
+            argument("task", self.input.task()),
         ];
         arguments.extend(self.output.arguments());
         arguments.extend(self.switches.arguments());

@@ -334,14 +334,14 @@ impl Pending<'_> {
     /// When the record cannot be kept; then nothing of it is left.
     pub fn keep(mut self, header: impl FnOnce() -> Header) -> Result<Option<Id>, NotKept> {
         let stat = fstat(&self.file).map_err(kept_os("look at"))?;
-        if size(&stat) == 0 {
-            return Ok(None);
-        }
-        let header = header();
         let names_now = u64::from(self.temporary.is_some());
         if !self.store.is_plain(&stat) || stat.st_nlink as u64 != names_now {
             return Err(NotKept::Tampered);
         }
+        if size(&stat) == 0 {
+            return Ok(None);
+        }
+        let header = header();
         let end = header.encode()?;
         let body = size(&stat);
         if body > MOST_BYTES {
