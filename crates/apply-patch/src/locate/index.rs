@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use foldhash::fast::RandomState;
 
@@ -22,6 +23,8 @@ pub(crate) struct Index<'t> {
     kind: MatchKind,
     /// Hashed quickly, with a seed that the writer of a patch cannot know.
     numbers: HashMap<Cow<'t, [u8]>, u32, RandomState>,
+    /// The number of each line of the vocabulary.
+    asked: Vec<u32>,
     /// The number of each line of the file.
     lines: Vec<u32>,
     /// Where the places of each number start in `places`, and where the last end.
@@ -35,11 +38,12 @@ impl<'t> Index<'t> {
         let mut numbers =
             HashMap::with_capacity_and_hasher(vocabulary.len(), RandomState::default());
         let mut sieve = Sieve::for_lines(vocabulary.len());
+        let mut asked = Vec::with_capacity(vocabulary.len());
         for line in vocabulary {
             let key = kind.key(line);
             sieve.insert(&key);
             let next = numbers.len() as u32;
-            numbers.entry(key).or_insert(next);
+            asked.push(*numbers.entry(key).or_insert(next));
         }
         let lines: Vec<u32> = text
             .iter()
@@ -55,6 +59,7 @@ impl<'t> Index<'t> {
         Self {
             kind,
             numbers,
+            asked,
             lines,
             offsets,
             places,
@@ -70,6 +75,13 @@ impl<'t> Index<'t> {
                 (!self.places(number).is_empty()).then_some(number)
             })
             .collect()
+    }
+
+    /// Does the same for lines that are a part of the vocabulary, without looking them up.
+    pub(crate) fn asked(&self, part: Range<usize>) -> Option<Vec<u32>> {
+        let numbers = self.asked.get(part)?;
+        let occurs = |number: &u32| !self.places(*number).is_empty();
+        numbers.iter().all(occurs).then(|| numbers.to_vec())
     }
 
     /// Tells whether the pattern stands at a line.
@@ -269,6 +281,24 @@ mod tests {
         assert_eq!(find("x\nx\nx\n", "x\nx", 0), [0, 1]);
         assert_eq!(find("x\n", "x\nx", 0), [0usize; 0]);
         assert_eq!(find("", "x", 0), [0usize; 0]);
+    }
+
+    #[test]
+    fn a_part_of_the_vocabulary_needs_no_lookup() {
+        let text = Text::new(b"a\nb\n b\n").unwrap();
+        let vocabulary: [&[u8]; 5] = [b"a", b"b", b"c", b" b", b"a"];
+        for kind in [MatchKind::Exact, MatchKind::Indentation] {
+            let index = Index::build(kind, &text, &vocabulary);
+            for part in [0..2, 1..2, 3..5, 2..3, 1..4, 0..0] {
+                let lines = &vocabulary[part.clone()];
+                assert_eq!(
+                    index.asked(part),
+                    index.pattern(lines),
+                    "{kind:?} {lines:?}"
+                );
+            }
+            assert_eq!(index.asked(4..6), None);
+        }
     }
 
     #[test]
