@@ -6,10 +6,12 @@
 //! does not stay cheap, so its cost is linear whatever the lines are.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::ops::Range;
 
 use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use super::compare::MatchKind;
 use crate::text::Text;
@@ -21,8 +23,7 @@ const UNKNOWN: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct Index<'t> {
     kind: MatchKind,
-    /// Hashed quickly, with a seed that the writer of a patch cannot know.
-    numbers: HashMap<Cow<'t, [u8]>, u32, RandomState>,
+    numbers: Numbers<'t>,
     /// The number of each line of the vocabulary.
     asked: Vec<u32>,
     /// The number of each line of the file.
@@ -35,27 +36,29 @@ pub(crate) struct Index<'t> {
 impl<'t> Index<'t> {
     /// Reads the file for the lines of the vocabulary.
     pub(crate) fn build(kind: MatchKind, text: &'t Text<'_>, vocabulary: &[&'t [u8]]) -> Self {
-        let mut numbers =
-            HashMap::with_capacity_and_hasher(vocabulary.len(), RandomState::default());
+        let mut numbers = Numbers::for_lines(vocabulary.len());
         let mut sieve = Sieve::for_lines(vocabulary.len());
         let mut asked = Vec::with_capacity(vocabulary.len());
         for line in vocabulary {
             let key = kind.key(line);
             sieve.insert(&key);
-            let next = numbers.len() as u32;
-            asked.push(*numbers.entry(key).or_insert(next));
+            asked.push(numbers.insert(key));
         }
-        let lines: Vec<u32> = text
-            .iter()
-            .map(|line| {
-                let key = kind.key(line);
-                if !sieve.may_contain(&key) {
-                    return UNKNOWN;
-                }
-                numbers.get(&key).copied().unwrap_or(UNKNOWN)
-            })
-            .collect();
-        let (offsets, places) = places(&lines, numbers.len());
+        let mut lines = Vec::with_capacity(text.len());
+        let mut reader = Reader {
+            numbers: &numbers,
+            asked: &asked,
+            next: 0,
+        };
+        lines.extend(text.iter().map(|line| {
+            let key = kind.key(line);
+            if sieve.may_contain(&key) {
+                reader.number(&key)
+            } else {
+                UNKNOWN
+            }
+        }));
+        let (offsets, places) = places(&lines, numbers.keys.len());
         Self {
             kind,
             numbers,
@@ -71,7 +74,7 @@ impl<'t> Index<'t> {
         lines
             .iter()
             .map(|line| {
-                let number = *self.numbers.get(&self.kind.key(line))?;
+                let number = self.numbers.get(&self.kind.key(line))?;
                 (!self.places(number).is_empty()).then_some(number)
             })
             .collect()
@@ -123,7 +126,7 @@ impl<'t> Index<'t> {
     pub(crate) fn places_of(&self, line: &[u8]) -> Option<&[u32]> {
         self.numbers
             .get(&self.kind.key(line))
-            .map(|number| self.places(*number))
+            .map(|number| self.places(number))
     }
 
     /// Returns where a line of this number stands, in order.
@@ -207,6 +210,87 @@ fn places(lines: &[u32], numbers: usize) -> (Vec<u32>, Vec<u32>) {
     }
     offsets.pop();
     (offsets, places)
+}
+
+/// The keys of the vocabulary, numbered in the order in which they first come.
+///
+/// They are hashed quickly, with a seed that the writer of a patch cannot know.
+#[derive(Debug)]
+struct Numbers<'t> {
+    keys: Vec<Cow<'t, [u8]>>,
+    /// Where each key first stands in the vocabulary.
+    first: Vec<u32>,
+    table: HashTable<u32>,
+    state: RandomState,
+    inserted: u32,
+}
+
+impl<'t> Numbers<'t> {
+    fn for_lines(count: usize) -> Self {
+        Self {
+            keys: Vec::with_capacity(count),
+            first: Vec::with_capacity(count),
+            table: HashTable::with_capacity(count),
+            state: RandomState::default(),
+            inserted: 0,
+        }
+    }
+
+    /// Adds the next line of the vocabulary.
+    fn insert(&mut self, key: Cow<'t, [u8]>) -> u32 {
+        let Self {
+            keys, table, state, ..
+        } = self;
+        let next = keys.len() as u32;
+        let hash = state.hash_one(&*key);
+        let same = |number: &u32| keys[*number as usize] == key;
+        let number = match table.entry(hash, same, |it| state.hash_one(&*keys[*it as usize])) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(free) => {
+                free.insert(next);
+                keys.push(key);
+                self.first.push(self.inserted);
+                next
+            }
+        };
+        self.inserted += 1;
+        number
+    }
+
+    fn get(&self, key: &[u8]) -> Option<u32> {
+        let same = |number: &u32| self.is(*number, key);
+        self.table.find(self.state.hash_one(key), same).copied()
+    }
+
+    fn is(&self, number: u32, key: &[u8]) -> bool {
+        *self.keys[number as usize] == *key
+    }
+}
+
+/// Gives the lines of the file their numbers.
+///
+/// Lines that follow each other in the patch mostly do so in the file, and a
+/// comparison with the next one costs less than finding it.
+struct Reader<'n, 't> {
+    numbers: &'n Numbers<'t>,
+    asked: &'n [u32],
+    /// Which line of the vocabulary is expected.
+    next: usize,
+}
+
+impl Reader<'_, '_> {
+    fn number(&mut self, key: &[u8]) -> u32 {
+        let expected = self.asked.get(self.next);
+        if let Some(number) = expected.filter(|number| self.numbers.is(**number, key)) {
+            self.next += 1;
+            return *number;
+        }
+        let Some(number) = self.numbers.get(key) else {
+            return UNKNOWN;
+        };
+        self.next = self.numbers.first[number as usize] as usize + 1;
+        number
+    }
 }
 
 /// A small set that knows most lines of the file which no pattern asks for,
