@@ -1,7 +1,9 @@
 //! Where the text of a patch comes from.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
@@ -87,11 +89,7 @@ pub fn read(source: Source) -> Result<String, InputError> {
             String::from_utf8(text.into_vec()).map_err(|_| InputError::ArgumentNotUtf8)
         }
         Source::Stdin => {
-            let mut bytes = Vec::new();
-            let mut stdin = std::io::stdin().lock();
-            stdin
-                .read_to_end(&mut bytes)
-                .map_err(InputError::StdinUnreadable)?;
+            let bytes = read_stdin().map_err(InputError::StdinUnreadable)?;
             if bytes.is_empty() {
                 return Err(InputError::StdinEmpty);
             }
@@ -102,6 +100,14 @@ pub fn read(source: Source) -> Result<String, InputError> {
             Ok(bytes) => String::from_utf8(bytes).map_err(|_| InputError::FileNotUtf8 { path }),
         },
     }
+}
+
+/// Reads standard input to its end: as a file, since that knows how much to expect.
+fn read_stdin() -> std::io::Result<Vec<u8>> {
+    let mut stdin = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let mut bytes = Vec::new();
+    stdin.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
