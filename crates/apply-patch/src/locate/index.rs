@@ -5,19 +5,11 @@
 //! rarest line of its pattern and falls back to Knuth-Morris-Pratt when that
 //! does not stay cheap, so its cost is linear whatever the lines are.
 
-use std::borrow::Cow;
-use std::hash::BuildHasher;
 use std::ops::Range;
 
-use foldhash::fast::RandomState;
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
-
 use super::compare::MatchKind;
+use super::numbers::{Numbers, Reader, Sieve, UNKNOWN};
 use crate::text::Text;
-
-/// Marks a line of the file that no pattern asks for.
-const UNKNOWN: u32 = u32::MAX;
 
 /// The file, seen through one way of comparing.
 #[derive(Debug)]
@@ -45,11 +37,7 @@ impl<'t> Index<'t> {
             asked.push(numbers.insert(key));
         }
         let mut lines = Vec::with_capacity(text.len());
-        let mut reader = Reader {
-            numbers: &numbers,
-            asked: &asked,
-            next: 0,
-        };
+        let mut reader = Reader::new(&numbers, &asked);
         lines.extend(text.iter().map(|line| {
             let key = kind.key(line);
             if sieve.may_contain(&key) {
@@ -58,7 +46,7 @@ impl<'t> Index<'t> {
                 UNKNOWN
             }
         }));
-        let (offsets, places) = places(&lines, numbers.keys.len());
+        let (offsets, places) = places(&lines, numbers.len());
         Self {
             kind,
             numbers,
@@ -210,136 +198,6 @@ fn places(lines: &[u32], numbers: usize) -> (Vec<u32>, Vec<u32>) {
     }
     offsets.pop();
     (offsets, places)
-}
-
-/// The keys of the vocabulary, numbered in the order in which they first come.
-///
-/// They are hashed quickly, with a seed that the writer of a patch cannot know.
-#[derive(Debug)]
-struct Numbers<'t> {
-    keys: Vec<Cow<'t, [u8]>>,
-    /// Where each key first stands in the vocabulary.
-    first: Vec<u32>,
-    table: HashTable<u32>,
-    state: RandomState,
-    inserted: u32,
-}
-
-impl<'t> Numbers<'t> {
-    fn for_lines(count: usize) -> Self {
-        Self {
-            keys: Vec::with_capacity(count),
-            first: Vec::with_capacity(count),
-            table: HashTable::with_capacity(count),
-            state: RandomState::default(),
-            inserted: 0,
-        }
-    }
-
-    /// Adds the next line of the vocabulary.
-    fn insert(&mut self, key: Cow<'t, [u8]>) -> u32 {
-        let Self {
-            keys, table, state, ..
-        } = self;
-        let next = keys.len() as u32;
-        let hash = state.hash_one(&*key);
-        let same = |number: &u32| keys[*number as usize] == key;
-        let number = match table.entry(hash, same, |it| state.hash_one(&*keys[*it as usize])) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(free) => {
-                free.insert(next);
-                keys.push(key);
-                self.first.push(self.inserted);
-                next
-            }
-        };
-        self.inserted += 1;
-        number
-    }
-
-    fn get(&self, key: &[u8]) -> Option<u32> {
-        let same = |number: &u32| self.is(*number, key);
-        self.table.find(self.state.hash_one(key), same).copied()
-    }
-
-    fn is(&self, number: u32, key: &[u8]) -> bool {
-        *self.keys[number as usize] == *key
-    }
-}
-
-/// Gives the lines of the file their numbers.
-///
-/// Lines that follow each other in the patch mostly do so in the file, and a
-/// comparison with the next one costs less than finding it.
-struct Reader<'n, 't> {
-    numbers: &'n Numbers<'t>,
-    asked: &'n [u32],
-    /// Which line of the vocabulary is expected.
-    next: usize,
-}
-
-impl Reader<'_, '_> {
-    fn number(&mut self, key: &[u8]) -> u32 {
-        let expected = self.asked.get(self.next);
-        if let Some(number) = expected.filter(|number| self.numbers.is(**number, key)) {
-            self.next += 1;
-            return *number;
-        }
-        let Some(number) = self.numbers.get(key) else {
-            return UNKNOWN;
-        };
-        self.next = self.numbers.first[number as usize] as usize + 1;
-        number
-    }
-}
-
-/// A small set that knows most lines of the file which no pattern asks for,
-/// from their length and edges alone.
-#[derive(Debug)]
-struct Sieve {
-    /// A power of two of them.
-    words: Vec<u64>,
-}
-
-impl Sieve {
-    /// Sixteen bits for each line let one in sixteen others through.
-    fn for_lines(count: usize) -> Self {
-        const MOST_WORDS: usize = 1 << 16;
-        let words = (count / 4).clamp(64, MOST_WORDS).next_power_of_two();
-        Self {
-            words: vec![0; words],
-        }
-    }
-
-    fn insert(&mut self, key: &[u8]) {
-        let (word, bit) = self.slot(key);
-        self.words[word] |= bit;
-    }
-
-    fn may_contain(&self, key: &[u8]) -> bool {
-        let (word, bit) = self.slot(key);
-        self.words[word] & bit != 0
-    }
-
-    fn slot(&self, key: &[u8]) -> (usize, u64) {
-        let (head, tail) = match (key.first_chunk(), key.last_chunk()) {
-            (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
-            _ => (
-                key.iter()
-                    .fold(0, |word, byte| word << 8 | u64::from(*byte)),
-                0,
-            ),
-        };
-        let mixed = head
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(29)
-            .wrapping_add(tail)
-            .wrapping_mul(0xd6e8_feb8_6659_fd93)
-            .wrapping_add(key.len() as u64)
-            .wrapping_mul(0xa076_1d64_78bd_642f);
-        let word = (mixed >> 40) as usize & (self.words.len() - 1);
-        (word, 1 << (mixed >> 34 & 63))
-    }
 }
 
 #[cfg(test)]
