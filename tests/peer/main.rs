@@ -48,7 +48,23 @@ fn deviations_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/deviations.txt")
 }
 
-/// The list itself is checked: its length, and that it names cases.
+/// Returns the reasons that do not end in the name of a section of docs/compatibility.md.
+fn unexplained(listed: &BTreeMap<String, String>) -> Vec<String> {
+    let page = deviations_file().with_file_name("compatibility.md");
+    let page = std::fs::read_to_string(page).expect("read compatibility.md");
+    let sections: Vec<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("## "))
+        .collect();
+    let names_section = |reason: &str| {
+        let section = reason.strip_suffix(')').and_then(|it| it.rsplit_once('('));
+        section.is_some_and(|(_, section)| sections.contains(&section))
+    };
+    let unnamed = listed.iter().filter(|(_, reason)| !names_section(reason));
+    unnamed.map(|(number, _)| number.clone()).collect()
+}
+
+/// The list itself is checked: its length, and that it names cases and sections.
 fn list_trials(folders: &[PathBuf], listed: &BTreeMap<String, String>) -> Vec<Trial> {
     let count = listed.len();
     let numbers: Vec<String> = folders
@@ -60,7 +76,13 @@ fn list_trials(folders: &[PathBuf], listed: &BTreeMap<String, String>) -> Vec<Tr
         .filter(|key| !numbers.contains(key))
         .cloned()
         .collect();
+    let unexplained = unexplained(listed);
     vec![
+        trial("deviations::name_a_section_that_explains_them", move || {
+            ensure(unexplained.is_empty(), || {
+                format!("docs/compatibility.md has no such section: {unexplained:?}")
+            })
+        }),
         trial("deviations::at_most_70", move || {
             ensure(count <= MOST_DEVIATIONS, || {
                 format!("{count} deviations are listed, {MOST_DEVIATIONS} are allowed")

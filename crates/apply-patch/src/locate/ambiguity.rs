@@ -68,17 +68,18 @@ impl<'t, 'a: 't> Locator<'t, '_, 'a> {
     }
 
     fn unique_places(&mut self) -> Vec<(usize, usize)> {
-        let wanted = Wanted {
-            from: 0,
-            limit: 2,
-            near: None,
-        };
         let chunks = self.chunks;
         let mut unique = Vec::new();
         for (number, chunk) in chunks.iter().enumerate() {
-            let lines = match chunk.headers.first() {
-                Some(header) => vec![header.as_bytes()],
-                None => Script::without_separators(chunk).pattern(),
+            let (lines, asked) = match chunk.headers.first() {
+                Some(header) => (vec![header.as_bytes()], None),
+                None => (Script::without_separators(chunk).pattern(), Some(number)),
+            };
+            let wanted = Wanted {
+                from: 0,
+                limit: 2,
+                near: None,
+                chunk: asked,
             };
             if let Some((_, places)) = self.search(&lines, wanted)
                 && let [place] = places[..]

@@ -60,6 +60,7 @@ impl<'t, 'a: 't> Locator<'t, '_, 'a> {
             from,
             limit: 1,
             near: None,
+            chunk: Some(number),
         };
         let Some((_, found)) = self.search(&pattern, wanted) else {
             return self.not_found(number, from);
@@ -80,6 +81,7 @@ impl<'t, 'a: 't> Locator<'t, '_, 'a> {
             from: 0,
             limit: 1,
             near: None,
+            chunk: Some(number),
         };
         if let Some(at) = self
             .search(&pattern, earlier)

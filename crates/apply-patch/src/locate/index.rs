@@ -5,23 +5,19 @@
 //! rarest line of its pattern and falls back to Knuth-Morris-Pratt when that
 //! does not stay cheap, so its cost is linear whatever the lines are.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
+use std::ops::Range;
 
 use super::compare::MatchKind;
+use super::numbers::{Numbers, Reader, Sieve, UNKNOWN};
 use crate::text::Text;
-
-/// Marks a line of the file that no pattern asks for.
-const UNKNOWN: u32 = u32::MAX;
 
 /// The file, seen through one way of comparing.
 #[derive(Debug)]
 pub(crate) struct Index<'t> {
     kind: MatchKind,
-    /// Hashed quickly, with a seed that the writer of a patch cannot know.
-    numbers: HashMap<Cow<'t, [u8]>, u32, RandomState>,
+    numbers: Numbers<'t>,
+    /// The number of each line of the vocabulary.
+    asked: Vec<u32>,
     /// The number of each line of the file.
     lines: Vec<u32>,
     /// Where the places of each number start in `places`, and where the last end.
@@ -32,29 +28,29 @@ pub(crate) struct Index<'t> {
 impl<'t> Index<'t> {
     /// Reads the file for the lines of the vocabulary.
     pub(crate) fn build(kind: MatchKind, text: &'t Text<'_>, vocabulary: &[&'t [u8]]) -> Self {
-        let mut numbers =
-            HashMap::with_capacity_and_hasher(vocabulary.len(), RandomState::default());
+        let mut numbers = Numbers::for_lines(vocabulary.len());
         let mut sieve = Sieve::for_lines(vocabulary.len());
+        let mut asked = Vec::with_capacity(vocabulary.len());
         for line in vocabulary {
             let key = kind.key(line);
             sieve.insert(&key);
-            let next = numbers.len() as u32;
-            numbers.entry(key).or_insert(next);
+            asked.push(numbers.insert(key));
         }
-        let lines: Vec<u32> = text
-            .iter()
-            .map(|line| {
-                let key = kind.key(line);
-                if !sieve.may_contain(&key) {
-                    return UNKNOWN;
-                }
-                numbers.get(&key).copied().unwrap_or(UNKNOWN)
-            })
-            .collect();
+        let mut lines = Vec::with_capacity(text.len());
+        let mut reader = Reader::new(&numbers, &asked);
+        lines.extend(text.iter().map(|line| {
+            let key = kind.key(line);
+            if sieve.may_contain(&key) {
+                reader.number(&key)
+            } else {
+                UNKNOWN
+            }
+        }));
         let (offsets, places) = places(&lines, numbers.len());
         Self {
             kind,
             numbers,
+            asked,
             lines,
             offsets,
             places,
@@ -66,10 +62,17 @@ impl<'t> Index<'t> {
         lines
             .iter()
             .map(|line| {
-                let number = *self.numbers.get(&self.kind.key(line))?;
+                let number = self.numbers.get(&self.kind.key(line))?;
                 (!self.places(number).is_empty()).then_some(number)
             })
             .collect()
+    }
+
+    /// Does the same for lines that are a part of the vocabulary, without looking them up.
+    pub(crate) fn asked(&self, part: Range<usize>) -> Option<Vec<u32>> {
+        let numbers = self.asked.get(part)?;
+        let occurs = |number: &u32| !self.places(*number).is_empty();
+        numbers.iter().all(occurs).then(|| numbers.to_vec())
     }
 
     /// Tells whether the pattern stands at a line.
@@ -111,7 +114,7 @@ impl<'t> Index<'t> {
     pub(crate) fn places_of(&self, line: &[u8]) -> Option<&[u32]> {
         self.numbers
             .get(&self.kind.key(line))
-            .map(|number| self.places(*number))
+            .map(|number| self.places(number))
     }
 
     /// Returns where a line of this number stands, in order.
@@ -197,55 +200,6 @@ fn places(lines: &[u32], numbers: usize) -> (Vec<u32>, Vec<u32>) {
     (offsets, places)
 }
 
-/// A small set that knows most lines of the file which no pattern asks for,
-/// from their length and edges alone.
-#[derive(Debug)]
-struct Sieve {
-    /// A power of two of them.
-    words: Vec<u64>,
-}
-
-impl Sieve {
-    /// Sixteen bits for each line let one in sixteen others through.
-    fn for_lines(count: usize) -> Self {
-        const MOST_WORDS: usize = 1 << 16;
-        let words = (count / 4).clamp(64, MOST_WORDS).next_power_of_two();
-        Self {
-            words: vec![0; words],
-        }
-    }
-
-    fn insert(&mut self, key: &[u8]) {
-        let (word, bit) = self.slot(key);
-        self.words[word] |= bit;
-    }
-
-    fn may_contain(&self, key: &[u8]) -> bool {
-        let (word, bit) = self.slot(key);
-        self.words[word] & bit != 0
-    }
-
-    fn slot(&self, key: &[u8]) -> (usize, u64) {
-        let (head, tail) = match (key.first_chunk(), key.last_chunk()) {
-            (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
-            _ => (
-                key.iter()
-                    .fold(0, |word, byte| word << 8 | u64::from(*byte)),
-                0,
-            ),
-        };
-        let mixed = head
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(29)
-            .wrapping_add(tail)
-            .wrapping_mul(0xd6e8_feb8_6659_fd93)
-            .wrapping_add(key.len() as u64)
-            .wrapping_mul(0xa076_1d64_78bd_642f);
-        let word = (mixed >> 40) as usize & (self.words.len() - 1);
-        (word, 1 << (mixed >> 34 & 63))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,6 +223,24 @@ mod tests {
         assert_eq!(find("x\nx\nx\n", "x\nx", 0), [0, 1]);
         assert_eq!(find("x\n", "x\nx", 0), [0usize; 0]);
         assert_eq!(find("", "x", 0), [0usize; 0]);
+    }
+
+    #[test]
+    fn a_part_of_the_vocabulary_needs_no_lookup() {
+        let text = Text::new(b"a\nb\n b\n").unwrap();
+        let vocabulary: [&[u8]; 5] = [b"a", b"b", b"c", b" b", b"a"];
+        for kind in [MatchKind::Exact, MatchKind::Indentation] {
+            let index = Index::build(kind, &text, &vocabulary);
+            for part in [0..2, 1..2, 3..5, 2..3, 1..4, 0..0] {
+                let lines = &vocabulary[part.clone()];
+                assert_eq!(
+                    index.asked(part),
+                    index.pattern(lines),
+                    "{kind:?} {lines:?}"
+                );
+            }
+            assert_eq!(index.asked(4..6), None);
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub(super) struct Locator<'t, 'p, 'a> {
     /// The chunks that stand in one place only, and where; known once asked for.
     pub(super) unique: Option<Vec<(usize, usize)>>,
     vocabulary: Vec<&'a [u8]>,
+    /// Where the lines of each chunk start in the vocabulary.
+    asked_at: Vec<usize>,
     indexes: [Option<Index<'t>>; MatchKind::ALL.len()],
     cursor: usize,
     /// How far the last place was from where its line numbers said.
@@ -32,6 +34,8 @@ pub(super) struct Wanted {
     pub(super) limit: usize,
     /// A line to try before all others.
     pub(super) near: Option<usize>,
+    /// The chunk whose first old lines are searched for, if they are.
+    pub(super) chunk: Option<usize>,
 }
 
 /// A place that a search chose.
@@ -43,13 +47,20 @@ struct Spot<'p, 'a> {
 
 impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
     pub(super) fn new(text: &'t Text<'t>, chunks: &'p [Chunk<'a>], options: Options) -> Self {
+        let mut vocabulary = Vec::new();
+        let mut asked_at = Vec::with_capacity(chunks.len());
+        for chunk in chunks {
+            asked_at.push(vocabulary.len());
+            ask(chunk, &mut vocabulary);
+        }
         Self {
             text,
             chunks,
             options,
             ambiguities: Vec::new(),
             unique: None,
-            vocabulary: chunks.iter().flat_map(asked_lines).collect(),
+            vocabulary,
+            asked_at,
             indexes: Default::default(),
             cursor: 0,
             drift: 0,
@@ -126,6 +137,7 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
             from,
             limit: 1,
             near: None,
+            chunk: None,
         };
         let inner = match self.options.closed_header {
             ClosedHeader::Literal => None,
@@ -210,7 +222,12 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
         } else {
             Self::LISTED + 1
         };
-        let wanted = Wanted { from, limit, near };
+        let wanted = Wanted {
+            from,
+            limit,
+            near,
+            chunk: Some(number),
+        };
         let shorter = script
             .without_final_blank()
             .filter(|script| script.old_lines() > 0);
@@ -236,8 +253,12 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
         wanted: Wanted,
     ) -> Option<(MatchKind, Vec<usize>)> {
         self.kinds(lines).find_map(|kind| {
+            let asked_at = wanted.chunk.map(|chunk| self.asked_at[chunk]);
             let index = self.index(kind);
-            let pattern = index.pattern(lines)?;
+            let pattern = match asked_at {
+                Some(start) => index.asked(start..start + lines.len()),
+                None => index.pattern(lines),
+            }?;
             let near = wanted.near.filter(|at| *at >= wanted.from);
             if let Some(at) = near.filter(|at| index.stands_at(&pattern, *at)) {
                 return Some((kind, vec![at]));
@@ -275,15 +296,14 @@ impl<'t, 'p, 'a: 't> Locator<'t, 'p, 'a> {
     }
 }
 
-/// Returns every line of a chunk that the file may be searched for.
-fn asked_lines<'a>(chunk: &Chunk<'a>) -> Vec<&'a [u8]> {
-    let mut lines = Script::whole(chunk).pattern();
+/// Adds every line of a chunk that the file may be searched for, its old lines first.
+fn ask<'a>(chunk: &Chunk<'a>, vocabulary: &mut Vec<&'a [u8]>) {
+    vocabulary.extend(Script::whole(chunk).old());
     for header in &chunk.headers {
-        lines.push(header.as_bytes());
-        lines.extend(without_closing(header).map(str::as_bytes));
+        vocabulary.push(header.as_bytes());
+        vocabulary.extend(without_closing(header).map(str::as_bytes));
     }
-    lines.extend(chunk.hint.map(|hint| hint.raw.as_bytes()));
-    lines
+    vocabulary.extend(chunk.hint.map(|hint| hint.raw.as_bytes()));
 }
 
 /// Drops the ` @@` that closes a header in unified-diff style.

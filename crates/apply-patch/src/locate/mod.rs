@@ -11,6 +11,7 @@ mod failure;
 mod index;
 mod locator;
 mod nearest;
+mod numbers;
 mod script;
 
 pub use compare::MatchKind;

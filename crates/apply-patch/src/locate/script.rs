@@ -26,16 +26,21 @@ impl<'p, 'a> Script<'p, 'a> {
         }
     }
 
+    /// Returns the lines that must stand in the file, one by one.
+    pub(super) fn old(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.lines.iter().filter_map(old).map(str::as_bytes)
+    }
+
     /// Returns the lines that must stand in the file.
     pub(super) fn pattern(&self) -> Vec<&'a [u8]> {
         let mut pattern = Vec::with_capacity(self.lines.len());
-        pattern.extend(self.lines.iter().filter_map(old).map(str::as_bytes));
+        pattern.extend(self.old());
         pattern
     }
 
     /// Returns how many lines must stand in the file.
     pub(super) fn old_lines(&self) -> usize {
-        self.lines.iter().filter(|line| old(line).is_some()).count()
+        self.old().count()
     }
 
     /// Returns the lines that will stand there, if any of them is new.

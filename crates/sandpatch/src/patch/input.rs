@@ -1,7 +1,9 @@
 //! Where the text of a patch comes from.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
@@ -111,15 +113,19 @@ pub fn bytes(source: Source) -> Result<Vec<u8>, InputError> {
 }
 
 fn stdin() -> Result<Vec<u8>, InputError> {
-    let mut bytes = Vec::new();
-    let mut stdin = std::io::stdin().lock();
-    stdin
-        .read_to_end(&mut bytes)
-        .map_err(InputError::StdinUnreadable)?;
+    let bytes = read_stdin().map_err(InputError::StdinUnreadable)?;
     match bytes.is_empty() {
         true => Err(InputError::StdinEmpty),
         false => Ok(bytes),
     }
+}
+
+/// Reads standard input to its end: as a file, since that knows how much to expect.
+fn read_stdin() -> std::io::Result<Vec<u8>> {
+    let mut stdin = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let mut bytes = Vec::new();
+    stdin.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
