@@ -5,5 +5,8 @@
 
 pub mod edit;
 mod file;
+mod model;
 pub mod parse;
+pub mod plan;
 mod spelling;
+mod tree;
