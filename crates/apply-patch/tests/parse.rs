@@ -415,6 +415,20 @@ fn missing_final_newlines_are_read_for_each_side() {
 }
 
 #[test]
+fn a_missing_final_newline_and_the_end_of_file_say_the_same() {
+    let mark = "\\ No newline at end of file\n";
+    for body in [
+        format!(" x\n{mark}"),
+        format!("-x\n{mark}"),
+        format!("+x\n{mark}"),
+    ] {
+        let chunk = &chunks(&format!("@@\n{body}*** End of File\n"))[0];
+        assert!(chunk.end_of_file, "{body}");
+        assert_ne!(chunk.no_newline, NoNewline::default(), "{body}");
+    }
+}
+
+#[test]
 fn marker_texts_inside_bodies_are_content() {
     let text = wrapped("*** Add File: a\n+*** End Patch\n  *** Delete File: d\n");
     assert_eq!(operations(&text).len(), 2);
