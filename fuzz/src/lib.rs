@@ -9,4 +9,5 @@ mod model;
 pub mod parse;
 pub mod plan;
 mod spelling;
+#[path = "../../crates/apply-patch/tests/support/tree.rs"]
 mod tree;
