@@ -2,7 +2,7 @@
 #![allow(clippy::panic, reason = "a test may end with a panic")]
 
 use apply_patch::parse;
-use apply_patch::syntax::Parser;
+use apply_patch::syntax::{ParseError, Parser};
 use proptest::prelude::*;
 
 /// Lines that nearly make a patch, and some that nearly do not.
@@ -82,22 +82,28 @@ fn near_patch() -> impl Strategy<Value = String> {
     })
 }
 
+/// An error names a line of the text, and its messages can be written.
+fn check_error(text: &str, error: &ParseError) -> Result<(), TestCaseError> {
+    let message = error.to_string();
+    prop_assert!(message.starts_with("Invalid patch"), "{message}");
+    let lines = text.split('\n').count();
+    prop_assert!(
+        error.line().is_none_or(|line| (1..=lines).contains(&line)),
+        "{error:?}"
+    );
+    // They quote the input, so they are part of what must not panic.
+    prop_assert!(
+        error.details().iter().all(|line| !line.is_empty()),
+        "{error:?}"
+    );
+    Ok(())
+}
+
 /// Parses at once and line by line; the two must agree.
 fn check(text: &str) -> Result<(), TestCaseError> {
     let parsed = parse(text);
     if let Err(error) = &parsed {
-        let message = error.to_string();
-        prop_assert!(message.starts_with("Invalid patch"), "{message}");
-        let lines = text.split('\n').count();
-        prop_assert!(
-            error.line().is_none_or(|line| (1..=lines).contains(&line)),
-            "{error:?}"
-        );
-        // They quote the input, so they are part of what must not panic.
-        prop_assert!(
-            error.details().iter().all(|line| !line.is_empty()),
-            "{error:?}"
-        );
+        check_error(text, error)?;
     }
     if matches!(&parsed, Ok(parsed) if !parsed.unwrapped.is_empty()) {
         // The machine itself knows no wrappers.

@@ -20,6 +20,7 @@ use std::fs;
 use std::path::Path;
 
 use apply_patch::plan::plan;
+use apply_patch::syntax::ast::Body;
 use apply_patch::{Options, apply, edit, parse};
 use change::{Change, change};
 use proptest::prelude::*;
@@ -82,6 +83,19 @@ fn apply_on_disk(text: &str, top: &Path, change: &Change) -> Result<Files, TestC
     Ok(files)
 }
 
+/// Edits a file by one chunk.
+fn edited(old: &[u8], chunk: &str) -> Result<Vec<u8>, TestCaseError> {
+    let text = format!("*** Begin Patch\n*** Update File: f\n@@\n{chunk}*** End Patch");
+    let parsed = parse(&text).unwrap();
+    let Body::Update { chunks, .. } = &parsed.patch.operations[0].body else {
+        panic!("an update");
+    };
+    let edited = edit(old, chunks, &Options::safe());
+    Ok(edited
+        .map_err(|error| TestCaseError::fail(format!("{error:?}")))?
+        .bytes)
+}
+
 /// A patch without operations is refused; there is nothing to do for it.
 fn is_empty(patch: &str) -> bool {
     parse(patch).is_ok_and(|parsed| parsed.patch.operations.is_empty())
@@ -126,18 +140,12 @@ proptest! {
             ("+another line\n the known line\n", &["another line", "the known line"]),
         ];
         for (chunk, lines) in cases {
-            let text = format!("*** Begin Patch\n*** Update File: f\n@@\n{chunk}*** End Patch");
-            let parsed = parse(&text).unwrap();
-            let apply_patch::syntax::ast::Body::Update { chunks, .. } = &parsed.patch.operations[0].body
-            else {
-                panic!("an update");
-            };
-            let edited = edit(&old, chunks, &Options::safe()).unwrap();
+            let edited = edited(&old, chunk)?;
             // A line above all others takes the end of the one below it.
-            prop_assert_eq!(&edited.bytes[..before.len()], &before[..]);
-            prop_assert_eq!(&edited.bytes[edited.bytes.len() - after.len()..], &after[..]);
+            prop_assert_eq!(&edited[..before.len()], &before[..]);
+            prop_assert_eq!(&edited[edited.len() - after.len()..], &after[..]);
             if !chunk.starts_with('+') || is_first {
-                prop_assert_eq!(edited.bytes, file(lines));
+                prop_assert_eq!(edited, file(lines));
             }
         }
     }

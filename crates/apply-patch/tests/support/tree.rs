@@ -38,7 +38,7 @@ impl Tree {
 
     /// Returns every directory, without the top.
     pub fn directories(&self) -> BTreeSet<Place> {
-        self.files.keys().flat_map(|file| above(file)).collect()
+        self.files.keys().flat_map(above).collect()
     }
 
     /// Returns where a path leads in this tree, if a file may be there.
