@@ -9,7 +9,6 @@
 use apply_patch::parse;
 use apply_patch::syntax::ast::{Body, Chunk, ChunkLine, LineHint, MoveTo, NoNewline, Operation};
 use apply_patch::syntax::{Hint, Parser, Wrapper};
-use proptest::prelude::*;
 
 fn wrapped(body: &str) -> String {
     format!("*** Begin Patch\n{body}*** End Patch\n")
@@ -416,6 +415,20 @@ fn missing_final_newlines_are_read_for_each_side() {
 }
 
 #[test]
+fn a_missing_final_newline_and_the_end_of_file_say_the_same() {
+    let mark = "\\ No newline at end of file\n";
+    for body in [
+        format!(" x\n{mark}"),
+        format!("-x\n{mark}"),
+        format!("+x\n{mark}"),
+    ] {
+        let chunk = &chunks(&format!("@@\n{body}*** End of File\n"))[0];
+        assert!(chunk.end_of_file, "{body}");
+        assert_ne!(chunk.no_newline, NoNewline::default(), "{body}");
+    }
+}
+
+#[test]
 fn marker_texts_inside_bodies_are_content() {
     let text = wrapped("*** Add File: a\n+*** End Patch\n  *** Delete File: d\n");
     assert_eq!(operations(&text).len(), 2);
@@ -436,43 +449,4 @@ fn the_same_machine_reads_line_by_line() {
         done.push(parser.operations().len());
     }
     assert_eq!(done, [0, 0, 0, 2, 2]);
-}
-
-/// Lines that look like patches more often than chance would have it.
-fn line_soup() -> impl Strategy<Value = String> {
-    let line = prop_oneof![
-        4 => prop::sample::select(vec![
-            "*** Begin Patch", "*** End Patch", " *** End Patch", "*** Add File: a",
-            "*** Delete File: b", "*** Update File: c", "*** Move to: d", "*** End of File", "@@",
-            "@@ h", "@@ -1,2 +3,4 @@", "+x", "-x", " x", "", " ", "\t", "\\ No newline",
-            "*** Environment ID: e", "```", "<<EOF", "EOF", "+", "-", "\r",
-        ]).prop_map(str::to_owned),
-        1 => any::<String>(),
-    ];
-    prop::collection::vec(line, 0..24).prop_map(|lines| lines.join("\n"))
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn nothing_makes_the_parser_panic(text in any::<String>(), soup in line_soup()) {
-        let _ = parse(&text);
-        let _ = parse(&soup);
-        let _ = parse(&wrapped(&soup));
-    }
-
-    #[test]
-    fn feeding_lines_equals_parsing_at_once(soup in line_soup()) {
-        let text = wrapped(&format!("{soup}\n"));
-        let text = text.trim();
-        let mut parser = Parser::new();
-        let fed = text.split('\n').try_for_each(|line| parser.feed(line));
-        let streamed = fed.and_then(|()| parser.finish());
-        match (streamed, parse(text)) {
-            (Ok(streamed), Ok(parsed)) => prop_assert_eq!(streamed, parsed.patch),
-            (Err(streamed), Err(parsed)) => prop_assert_eq!(streamed.to_string(), parsed.to_string()),
-            (streamed, parsed) => prop_assert!(false, "{streamed:?} {parsed:?}"),
-        }
-    }
 }

@@ -136,8 +136,9 @@ impl<'a> UpdateSection<'a> {
         match self.take_phase() {
             Phase::Head { .. } => Err(empty_update(self.path, self.line)),
             Phase::Opened(_) => Err(ParseError::hunk(line.number, HunkFault::NoLines)),
-            Phase::Closed(_) => Err(expected_chunk(line)),
-            Phase::Body(mut chunk) | Phase::OldEnded(mut chunk) => {
+            Phase::Closed(chunk) if chunk.end_of_file => Err(expected_chunk(line)),
+            // What has no final newline is at the end anyway.
+            Phase::Body(mut chunk) | Phase::OldEnded(mut chunk) | Phase::Closed(mut chunk) => {
                 chunk.end_of_file = true;
                 self.phase = Phase::Closed(chunk);
                 Ok(())
