@@ -16,6 +16,8 @@ pub enum NextRun {
     Undo,
     /// An unrelated patch, unsandboxed.
     Patch,
+    /// An unrelated command: `sandpatch run -- true`.
+    Run,
     /// Nothing: what the kill left is looked at.
     Nothing,
 }
@@ -109,7 +111,8 @@ impl Harness {
         let at = self.kill_patch(index, side);
         let after = match next {
             NextRun::Nothing => Ok(()),
-            NextRun::Undo => self.undo(),
+            NextRun::Undo => self.sandpatch(&["undo", "--recover"]),
+            NextRun::Run => self.sandpatch(&["run", "true"]),
             NextRun::Patch => self.scenario.next_patch(),
         };
         self.judge(&format!("{next:?} after {at}"), after)
@@ -169,13 +172,15 @@ impl Harness {
         Verdict::Broken(format!("{name}: {at}: {problem}\n{differs}"))
     }
 
-    fn undo(&self) -> Result<(), String> {
+    fn sandpatch(&self, arguments: &[&str]) -> Result<(), String> {
         let mut command = self.scenario.place.command(self.scenario.place.exe());
-        command.args(["undo", "--recover"]);
+        let (subcommand, rest) = arguments.split_first().expect("a subcommand");
+        command.arg(subcommand);
         if !degrade::has_openat2() {
             // No sandbox can be built on such a kernel.
             command.args(["--backend", "none"]);
         }
+        command.args(rest);
         let outcome = limited::run(command, b"", LIMIT);
         let failed = || format!("the recovery failed: {outcome}");
         outcome.succeeded().then_some(()).ok_or_else(failed)

@@ -3,10 +3,10 @@
 //! For each call from the first staging call on, one run is killed there; the
 //! next run recovers; then the tree is the old one or the new one, entirely,
 //! with no name of sandpatch's own in it. The next run is `sandpatch undo
-//! --recover` or simply another patch, in turn. Recovery itself is killed at
+//! --recover`, another patch or a command, in turn. Recovery itself is killed at
 //! each of its calls, too, and done again.
 //!
-//! `CRASH_TEST=full` (`scripts/crash-test`) does both recoveries after a kill on
+//! `CRASH_TEST=full` (`scripts/crash-test`) does all recoveries after a kill on
 //! either side of each call, and kills the recoveries of more of them at every
 //! call; without it a sample of the same. The totals go to standard error.
 //!
@@ -43,14 +43,14 @@ fn every_call(scenario: Scenario) {
 }
 
 /// The recoveries to try after one kill: each kind is tried on each side of
-/// the calls by turns, or both always.
+/// the calls by turns, or all always.
 fn next_runs(index: usize, side: Side) -> Vec<NextRun> {
-    let both = [NextRun::Patch, NextRun::Undo];
+    let all = [NextRun::Patch, NextRun::Undo, NextRun::Run];
     match side {
-        _ if is_full() => both.to_vec(),
+        _ if is_full() => all.to_vec(),
         // After one call is before the next, but for the calls of the program
         // itself in between: the sample looks from before.
-        Side::Before => vec![both[index % 2]],
+        Side::Before => vec![all[index % 3]],
         Side::After => Vec::new(),
     }
 }

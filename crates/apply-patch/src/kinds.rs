@@ -48,8 +48,10 @@ impl Note {
             Self::Loose { .. } => "loose-match",
             Self::LeftBehind { .. } => "left-behind",
             Self::Recovered { .. } => "recovered",
+            Self::Interrupted => "interrupted",
             Self::NotRestored { .. } => "not-restored",
             Self::NoUndo { .. } => "no-undo",
+            Self::NoJournal => "no-journal",
             Self::InPlace { .. } => "written-in-place",
             Self::AttributesLost { .. } => "attributes-lost",
             Self::NotShown { why, .. } => match why {

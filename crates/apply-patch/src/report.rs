@@ -111,6 +111,8 @@ pub enum Note {
         /// Why.
         why: String,
     },
+    /// No directory took a journal, so a kill in the middle could not have been mended.
+    NoJournal,
     /// A file was written in place, because a new inode could not take its place.
     InPlace {
         /// The path as the patch spells it.
@@ -121,6 +123,8 @@ pub enum Note {
         /// Whether it was finished or taken back.
         direction: Direction,
     },
+    /// An earlier patch was interrupted; the next one ends it first.
+    Interrupted,
     /// A file of an interrupted patch was changed by somebody else since, and stays as it is.
     NotRestored {
         /// The file.
@@ -154,7 +158,7 @@ impl Note {
             Self::LeftBehind { path }
             | Self::NotRestored { path, .. }
             | Self::NotShown { path, .. } => path,
-            Self::Recovered { .. } => Path::new(JOURNAL_NAME),
+            Self::Recovered { .. } | Self::Interrupted | Self::NoJournal => Path::new(JOURNAL_NAME),
             Self::NoUndo { .. } => Path::new(""),
         }
     }

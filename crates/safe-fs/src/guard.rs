@@ -208,9 +208,11 @@ fn leads_to(dir: &Dir, name: &OsStr) -> io::Result<Option<FileId>> {
 
 /// Pins what a name leads to when it is a link.
 fn target(root: &Dir, name: &OsStr, guard: usize) -> io::Result<Option<Target>> {
-    match (identity(root, name)?, leads_to(root, name)?) {
-        (Some(link), Some(id)) if link != id => {}
-        _ => return Ok(None),
+    let Some(link) = identity(root, name)? else {
+        return Ok(None);
+    };
+    if leads_to(root, name)?.is_none_or(|id| id == link) {
+        return Ok(None);
     }
     match sys::open_at(root.as_fd(), name, OFlag::O_PATH) {
         Ok(held) => {

@@ -111,7 +111,8 @@ impl Pinned {
     }
 
     fn read_all(&self) -> io::Result<Vec<u8>> {
-        let mut file = File::from(self.reopen(OFlag::O_RDONLY)?);
+        // Bounded by nothing, but so that it does not ask for the size once more.
+        let mut file = File::from(self.reopen(OFlag::O_RDONLY)?).take(u64::MAX);
         let size = usize::try_from(self.size_bytes()).unwrap_or(0);
         let mut bytes = Vec::new();
         bytes
@@ -157,7 +158,7 @@ impl Pinned {
             return Err(io::Error::from_raw_os_error(libc::ELOOP));
         }
         let flags = flags | sys::NO_SIDE_EFFECTS;
-        match sys::open(Path::new(&sys::proc_path(self.fd.as_fd())), flags) {
+        match sys::open_again(self.fd.as_fd(), flags) {
             Err(error) if sys::is(&error, libc::ENOENT) || sys::is(&error, libc::ENOTDIR) => {
                 self.reopen_by_name(flags)
             }

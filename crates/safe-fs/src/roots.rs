@@ -33,6 +33,7 @@ pub struct Roots {
 }
 
 /// A pinned directory and its path for messages.
+#[derive(Clone)]
 pub(crate) struct Root {
     pub(crate) dir: Dir,
     pub(crate) path: PathBuf,
@@ -64,11 +65,15 @@ impl Roots {
         guards: &[Guard],
         resolver: Resolver,
     ) -> Result<Self, Error> {
-        let base = Root::open(base)?;
+        let opened = Root::open(base)?;
         let roots = roots
             .iter()
-            .map(|path| Root::open(path))
+            .map(|path| match path == base {
+                true => Ok(opened.clone()),
+                false => Root::open(path),
+            })
             .collect::<Result<Vec<_>, _>>()?;
+        let base = opened;
         let guards = Guards::new(guards, roots.iter().map(|root| &root.dir))
             .during(Operation::Open, &base.path)?;
         let ids = roots.iter().map(|root| root.dir.id()).collect();
@@ -104,6 +109,14 @@ impl Roots {
     ///
     /// Like [`Location::path`] it is for readers and proves nothing: never open it.
     pub fn real_path(&self, at: &Location) -> PathBuf {
+        if at.dir().id() == self.base.dir.id() {
+            return at
+                .missing()
+                .iter()
+                .map(OsString::as_os_str)
+                .chain([at.name()])
+                .collect();
+        }
         let now = |dir: &Dir| sys::current_path(dir.as_fd()).map(PathBuf::from);
         let (Ok(base), Ok(mut path)) = (now(&self.base.dir), now(at.dir())) else {
             // Without /proc there is only what was asked for.
@@ -262,6 +275,13 @@ impl Roots {
         let base = self.base.dir.id();
         let own = self.roots.iter().find(|root| root.dir.id() == base);
         own.or(self.roots.first())
+    }
+
+    /// Returns the roots, each directory once.
+    pub(crate) fn distinct(&self) -> impl Iterator<Item = &Root> {
+        let first = |at: usize, id: FileId| self.ids.iter().position(|it| *it == id) == Some(at);
+        let roots = self.roots.iter().enumerate();
+        roots.filter_map(move |(at, root)| first(at, root.dir.id()).then_some(root))
     }
 
     /// Opens the workspace's own directory for reading, for the lock.

@@ -108,19 +108,23 @@ pub(crate) fn proc_path(fd: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
 }
 
+/// Whether `/proc` is there: nobody mounts it under a running process.
+static PROC: OnceLock<bool> = OnceLock::new();
+
 /// Tells whether `/proc` is there, without which no unnamed inode gets a name.
-/// It is asked once: nobody mounts it under a running process.
 pub(crate) fn has_proc() -> bool {
-    static ANSWER: OnceLock<bool> = OnceLock::new();
     let ask = || {
-        nix::unistd::faccessat(
-            AT_FDCWD,
-            "/proc/self/fd",
-            AccessFlags::F_OK,
-            AtFlags::empty(),
-        )
+        let path = "/proc/self/fd";
+        nix::unistd::faccessat(AT_FDCWD, path, AccessFlags::F_OK, AtFlags::empty())
     };
-    *ANSWER.get_or_init(|| retry(ask).is_ok())
+    *PROC.get_or_init(|| retry(ask).is_ok())
+}
+
+/// Opens a descriptor's file again through its magic link (`proc(5)`).
+pub(crate) fn open_again(fd: BorrowedFd<'_>, flags: OFlag) -> io::Result<OwnedFd> {
+    let opened = open(Path::new(&proc_path(fd)), flags)?;
+    PROC.get_or_init(|| true);
+    Ok(opened)
 }
 
 /// `faccessat2(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS)` (Linux 5.8).
@@ -290,26 +294,40 @@ pub(crate) fn pair<'a>(dir: &'a impl AsFd, name: &'a OsStr) -> (BorrowedFd<'a>, 
 
 /// `statx(fd, "", AT_EMPTY_PATH)` (Linux 4.11).
 pub(crate) fn stamp_fd(fd: BorrowedFd<'_>) -> io::Result<Stamp> {
-    stamp(fd, OsStr::new(""), rustix::fs::AtFlags::EMPTY_PATH)
+    stamp_and_mode(fd).map(|(stamp, _)| stamp)
+}
+
+/// `statx(fd, "", AT_EMPTY_PATH)`, with the permission bits.
+pub(crate) fn stamp_and_mode(fd: BorrowedFd<'_>) -> io::Result<(Stamp, u32)> {
+    let stat = statx(fd, OsStr::new(""), rustix::fs::AtFlags::EMPTY_PATH)?;
+    Ok((stamp_of(&stat), u32::from(stat.stx_mode) & 0o7777))
 }
 
 /// `statx(dir, name, AT_SYMLINK_NOFOLLOW)`; nothing when nothing is there.
 pub(crate) fn stamp_at(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<Stamp>> {
     use rustix::fs::AtFlags;
-    match stamp(dir, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT) {
-        Ok(stamp) => Ok(Some(stamp)),
+    match statx(dir, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT) {
+        Ok(stat) => Ok(Some(stamp_of(&stat))),
         Err(error) if is(&error, libc::ENOENT) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn stamp(dir: BorrowedFd<'_>, name: &OsStr, flags: rustix::fs::AtFlags) -> io::Result<Stamp> {
+fn statx(
+    dir: BorrowedFd<'_>,
+    name: &OsStr,
+    flags: rustix::fs::AtFlags,
+) -> io::Result<rustix::fs::Statx> {
     use rustix::fs::StatxFlags;
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-    let stat = retry_rustix(|| rustix::fs::statx(dir, name, flags, wanted))?;
+    retry_rustix(|| rustix::fs::statx(dir, name, flags, wanted))
+}
+
+fn stamp_of(stat: &rustix::fs::Statx) -> Stamp {
+    use rustix::fs::StatxFlags;
     let known = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
     let time = |time: rustix::fs::StatxTimestamp| (time.tv_sec, time.tv_nsec);
-    Ok(Stamp {
+    Stamp {
         id: FileId {
             dev: rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor),
             ino: stat.stx_ino,
@@ -317,7 +335,7 @@ fn stamp(dir: BorrowedFd<'_>, name: &OsStr, flags: rustix::fs::AtFlags) -> io::R
         birth: known.then(|| time(stat.stx_btime)),
         size: stat.stx_size,
         modified: time(stat.stx_mtime),
-    })
+    }
 }
 
 /// `statx(fd, "", AT_EMPTY_PATH)`: whether names in a directory can only be

@@ -241,6 +241,12 @@ impl<'r> Transaction<'r> {
         }
     }
 
+    /// Tells whether changes were made that a kill could have left half done: no
+    /// directory takes a journal, so files were written in place only.
+    pub fn is_unjournaled(&self) -> bool {
+        self.journal.is_nowhere()
+    }
+
     fn intend(&mut self, record: &Record, at: &Location) -> Result<(), Error> {
         self.journal.intend(record, &at.dir)
     }

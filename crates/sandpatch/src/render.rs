@@ -155,7 +155,7 @@ fn failures(failures: &[Failure]) {
 }
 
 /// Prints what the reader of a report should know.
-fn notes(report: &Report) {
+pub fn notes(report: &Report) {
     let mut text = String::new();
     for note in &report.notes {
         text.push_str(&format!(

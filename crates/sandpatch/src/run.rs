@@ -10,6 +10,7 @@ use sandbox_policy::{Network, Purpose, Tmp};
 use crate::cli::{Backend, NetworkMode, Run, TmpMode};
 use crate::exit::Exit;
 use crate::patch::inner::current_directory;
+use crate::patch::stage;
 use crate::{render, user, workspace};
 
 /// Runs the command, and returns how it ended.
@@ -23,6 +24,9 @@ pub fn command(arguments: Run) -> Exit {
     let Ok(directory) = current_directory() else {
         return Exit::NoSandbox;
     };
+    if let Err(exit) = stage::recover_quietly(&directory, &arguments.policy) {
+        return exit;
+    }
     if arguments.policy.backend == Backend::None {
         return unconfined(&arguments.command);
     }
@@ -39,7 +43,7 @@ pub fn command(arguments: Run) -> Exit {
             }),
         Err(exit) => return exit,
     };
-    let planned = match workspace::plan_policy(&policy, Purpose::Command) {
+    let planned = match workspace::plan_policy(&policy, &directory, Purpose::Command) {
         Ok(planned) => planned,
         Err(exit) => return exit,
     };

@@ -91,6 +91,7 @@ fn in_stage(arguments: &Undo, policy: &PolicyFlags, input: &Input) -> Result<Exi
         codes: Codes::Own,
         roots: &confinement.roots,
         input,
+        quiet: false,
         no_undo: None,
     };
     Ok(job.run(confinement.plan.as_ref(), &directory, None))

@@ -136,6 +136,7 @@ pub const fn weight(note: &Note) -> &'static str {
         | Note::AttributesLost { .. }
         | Note::LeftBehind { .. }
         | Note::NotRestored { .. }
+        | Note::Interrupted
         | Note::NotShown { .. } => "warning",
         _ => "note",
     }

@@ -98,13 +98,13 @@ fn unplanned(directory: &Path, flags: &PolicyFlags) -> Result<Vec<Root>, Exit> {
 
 /// Gathers the facts of this host and makes the plan.
 pub fn plan(directory: &Path, flags: &PolicyFlags, purpose: Purpose) -> Result<Planned, Exit> {
-    plan_policy(&policy(directory, flags)?, purpose)
+    plan_policy(&policy(directory, flags)?, directory, purpose)
 }
 
 /// Makes the plan for a finished policy.
-pub fn plan_policy(policy: &Policy, purpose: Purpose) -> Result<Planned, Exit> {
+pub fn plan_policy(policy: &Policy, directory: &Path, purpose: Purpose) -> Result<Planned, Exit> {
     let facts = linux_sandbox::gather(policy).map_err(|error| render::no_sandbox(&error))?;
-    refuse_moved(&facts.roots)?;
+    refuse_moved(directory, &facts.roots)?;
     let plan = sandbox_policy::plan(policy, &facts, purpose)
         .map_err(|error| render::refused_plan(&error))?;
     let roots = facts
@@ -121,9 +121,8 @@ pub fn plan_policy(policy: &Policy, purpose: Purpose) -> Result<Planned, Exit> {
 
 /// Refuses when the path of the current directory leads to another one: a program
 /// that may write above it could put a link there meanwhile.
-fn refuse_moved(roots: &[RootFacts]) -> Result<(), Exit> {
-    let here = std::env::current_dir().and_then(|path| Ok((path, std::fs::metadata(".")?)));
-    let (path, here) = here.map_err(|error| {
+fn refuse_moved(path: &Path, roots: &[RootFacts]) -> Result<(), Exit> {
+    let here = std::fs::metadata(".").map_err(|error| {
         render::error(&format!(
             "Error: cannot inspect the current directory: {error}"
         ));

@@ -356,6 +356,9 @@ impl Commit<'_> {
     /// Makes the changes stay; what could not be tidied up is reported.
     fn settle(self, mut report: Report) -> Result<Report, Interrupted> {
         report.notes.extend(self.notes.iter().cloned());
+        if self.transaction.is_unjournaled() {
+            report.notes.push(Note::NoJournal);
+        }
         let Some(last) = self.effects.last() else {
             return Ok(report);
         };

@@ -132,10 +132,12 @@ impl From<Interrupted> for Stopped {
 /// As [`apply`], but for what only writing brings to light: a full disk, a
 /// directory in which nothing may be made.
 pub fn check(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Report, ApplyError> {
-    repeatedly(patch, roots, || {
+    let mut report = repeatedly(patch, roots, || {
         let (observed, plan) = planned(patch, roots, options)?;
         preview::check(patch, plan, &observed, roots, options)
-    })
+    })?;
+    report.notes.extend(recovery::pending(roots));
+    Ok(report)
 }
 
 /// Returns what [`apply`] would report and change, and touches nothing.
@@ -144,10 +146,12 @@ pub fn check(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Repo
 ///
 /// As [`check`].
 pub fn preview(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Preview, ApplyError> {
-    repeatedly(patch, roots, || {
+    let mut preview = repeatedly(patch, roots, || {
         let (observed, plan) = planned(patch, roots, options)?;
         preview::preview(patch, plan, &observed, roots, options)
-    })
+    })?;
+    preview.report.notes.extend(recovery::pending(roots));
+    Ok(preview)
 }
 
 /// Makes patches to one workspace take turns.

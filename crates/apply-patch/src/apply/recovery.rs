@@ -28,7 +28,7 @@ pub fn recover(roots: &Roots) -> Result<Report, ApplyError> {
 }
 
 /// Ends what a killed patch began, for one that holds the lock.
-pub fn ended(roots: &Roots) -> Result<Option<Recovered>, ApplyError> {
+pub fn ended(roots: &Roots) -> Result<Vec<Recovered>, ApplyError> {
     roots.recover(TIMEOUT_MS).map_err(ApplyError::NotRecovered)
 }
 
@@ -44,6 +44,12 @@ pub fn beside(observed: &Observed, roots: &Roots) -> Result<Vec<Recovered>, Appl
         }
     }
     Ok(ended)
+}
+
+/// Says that what a preview saw is about to be taken back or finished.
+pub fn pending(roots: &Roots) -> Option<Note> {
+    let is_there = roots.is_interrupted().unwrap_or(true);
+    is_there.then_some(Note::Interrupted)
 }
 
 /// Returns what the reader should know of a recovery.

@@ -44,9 +44,17 @@ pub enum Durability {
 pub(crate) struct Journal<'r> {
     roots: &'r Roots,
     durability: Durability,
-    open: Option<Open>,
+    state: State,
     /// Where the kernel says that a directory is, asked once for each.
     paths: HashMap<FileId, PathBuf>,
+}
+
+enum State {
+    /// Nothing was intended yet.
+    New,
+    Open(Open),
+    /// No directory takes a journal from us so far: what it would say by now.
+    Nowhere(Vec<u8>),
 }
 
 /// A journal that has its name; the lock tells others that its writer is alive.
@@ -62,7 +70,7 @@ impl<'r> Journal<'r> {
         Self {
             roots,
             durability,
-            open: None,
+            state: State::New,
             paths: HashMap::new(),
         }
     }
@@ -74,20 +82,27 @@ impl<'r> Journal<'r> {
         record
             .encode(&mut bytes)
             .during(Operation::Journal, &self.path())?;
-        match &mut self.open {
-            Some(open) => open.append(&bytes),
-            None => self
-                .start(&bytes, beside)
-                .map(|open| self.open = Some(open)),
+        match &mut self.state {
+            State::Open(open) => open.append(&bytes),
+            State::New => self.start(bytes, beside).map(|state| self.state = state),
+            State::Nowhere(before) => {
+                let all = [std::mem::take(before), bytes].concat();
+                begin_in([beside], all).map(|state| self.state = state)
+            }
         }
         .map_err(|error| self.failed(error))?;
         self.sync()
     }
 
+    /// Tells whether changes are made without a journal, since no directory takes one.
+    pub(crate) fn is_nowhere(&self) -> bool {
+        matches!(self.state, State::Nowhere(_))
+    }
+
     /// Writes that everything is done: from here on the changes stay. After an
     /// error they do not.
     pub(crate) fn settle(&mut self) -> Result<(), Error> {
-        let Some(open) = &mut self.open else {
+        let State::Open(open) = &mut self.state else {
             return Ok(());
         };
         let end = open.end_bytes;
@@ -96,7 +111,7 @@ impl<'r> Journal<'r> {
         let settled = written
             .map_err(|error| self.failed(error))
             .and_then(|()| self.sync());
-        if let (Err(_), Some(open)) = (&settled, &self.open) {
+        if let (Err(_), State::Open(open)) = (&settled, &self.state) {
             sys::truncate(open.file.as_fd(), end).during(Operation::Journal, &self.path())?;
         }
         settled
@@ -105,7 +120,7 @@ impl<'r> Journal<'r> {
     /// Removes the journal, once there is nothing left to recover.
     pub(crate) fn remove(self) -> Result<(), Error> {
         let path = self.path();
-        let Some(open) = self.open else {
+        let State::Open(open) = self.state else {
             return Ok(());
         };
         sys::unlink_at(open.dir.as_fd(), OsStr::new(JOURNAL_NAME))
@@ -145,19 +160,16 @@ impl<'r> Journal<'r> {
         known.clone().into_os_string()
     }
 
-    fn start(&self, record: &[u8], beside: &Dir) -> io::Result<Open> {
-        let Some(root) = self.roots.workspace() else {
-            return Open::create(beside, record);
-        };
-        match Open::create(&root.dir, record) {
-            Err(error) if is_closed_to_us(&error) => Open::create(beside, record),
-            result => result,
-        }
+    fn start(&self, records: Vec<u8>, beside: &Dir) -> io::Result<State> {
+        let root = self.roots.workspace().map(|root| &root.dir);
+        begin_in(root.into_iter().chain([beside]), records)
     }
 
     fn sync(&self) -> Result<(), Error> {
-        match (&self.open, self.durability) {
-            (Some(open), Durability::Disk) => open.sync().during(Operation::Sync, &self.path()),
+        match (&self.state, self.durability) {
+            (State::Open(open), Durability::Disk) => {
+                open.sync().during(Operation::Sync, &self.path())
+            }
             _ => Ok(()),
         }
     }
@@ -174,6 +186,17 @@ impl<'r> Journal<'r> {
             _ => Error::io(Operation::Journal, &self.path(), error),
         }
     }
+}
+
+/// Begins a journal in the first directory that takes one.
+fn begin_in<'d>(dirs: impl IntoIterator<Item = &'d Dir>, records: Vec<u8>) -> io::Result<State> {
+    for dir in dirs {
+        match Open::create(dir, &records) {
+            Err(error) if is_closed_to_us(&error) => {}
+            result => return result.map(State::Open),
+        }
+    }
+    Ok(State::Nowhere(records))
 }
 
 impl Open {

@@ -61,18 +61,20 @@ pub struct Recovered {
 }
 
 impl Roots {
-    /// Recovers what a killed transaction left in the workspace: takes it back,
-    /// or finishes it when all of it had been done; nothing without a journal.
+    /// Recovers what killed transactions left: takes each back, or finishes it when
+    /// all of it had been done. Their journals are looked for in the roots.
     ///
     /// A transaction that is alive is waited for, at most `timeout_ms`; then
     /// the error is [`ErrorKind::Busy`]. A file of the journal's name that is
     /// none is [`ErrorKind::NotAJournal`]; a change outside the roots cannot be
     /// taken back and keeps the journal ([`ErrorKind::Outside`]).
-    pub fn recover(&self, timeout_ms: u64) -> Result<Option<Recovered>, Error> {
-        match self.workspace() {
-            Some(root) => self.recover_in(&root.dir, &root.path.join(JOURNAL_NAME), timeout_ms),
-            None => Ok(None),
+    pub fn recover(&self, timeout_ms: u64) -> Result<Vec<Recovered>, Error> {
+        let mut recovered = Vec::new();
+        for root in self.distinct() {
+            let path = root.path.join(JOURNAL_NAME);
+            recovered.extend(self.recover_in(&root.dir, &path, timeout_ms)?);
         }
+        Ok(recovered)
     }
 
     /// Recovers as [`Roots::recover`] does from a journal that lies beside a
@@ -86,13 +88,16 @@ impl Roots {
         self.recover_in(at.dir(), &path, timeout_ms)
     }
 
-    /// Tells whether a killed transaction left a journal in the workspace.
+    /// Tells whether a killed transaction left a journal in a root.
     pub fn is_interrupted(&self) -> Result<bool, Error> {
-        let Some(root) = self.workspace() else {
-            return Ok(false);
-        };
-        let journal = open(&root.dir).during(Operation::Recover, &root.path.join(JOURNAL_NAME))?;
-        Ok(matches!(journal, Some(Found::Dead(_))))
+        for root in self.distinct() {
+            let path = root.path.join(JOURNAL_NAME);
+            let journal = open(&root.dir).during(Operation::Recover, &path)?;
+            if matches!(journal, Some(Found::Dead(_))) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn recover_in(

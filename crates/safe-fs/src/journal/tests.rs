@@ -122,7 +122,7 @@ impl Tree {
 #[test]
 fn without_a_journal_there_is_nothing_to_do() {
     let tree = Tree::new();
-    assert_eq!(tree.roots.recover(0).unwrap(), None);
+    assert_eq!(tree.roots.recover(0).unwrap(), []);
     assert!(!tree.roots.is_interrupted().unwrap());
 }
 
@@ -147,7 +147,7 @@ fn what_was_interrupted_is_taken_back() {
     drop(tree.change_everything());
     assert_ne!(tree.listing(), before);
     assert!(tree.roots.is_interrupted().unwrap());
-    let recovered = tree.roots.recover(0).unwrap().unwrap();
+    let recovered = tree.roots.recover(0).unwrap().remove(0);
     assert_eq!(
         (recovered.direction, recovered.conflicts),
         (Direction::RolledBack, vec![])
@@ -185,7 +185,7 @@ fn what_somebody_changed_since_stays() {
     fs::write(tree.path("ws/a"), "theirs, in place").unwrap();
     fs::write(tree.path("ws/d/c"), "theirs").unwrap();
     fs::write(tree.path("ws/x/theirs"), "theirs").unwrap();
-    let recovered = tree.roots.recover(0).unwrap().unwrap();
+    let recovered = tree.roots.recover(0).unwrap().remove(0);
     let paths: Vec<_> = recovered
         .conflicts
         .iter()
@@ -208,13 +208,13 @@ fn half_written_content_is_put_back() {
     let before = tree.listing();
     drop(tree.change_everything());
     fs::write(tree.path("ws/d/c"), "neither old nor new").unwrap();
-    let recovered = tree.roots.recover(0).unwrap().unwrap();
+    let recovered = tree.roots.recover(0).unwrap().remove(0);
     assert_eq!(recovered.conflicts.len(), 1, "{:?}", recovered.conflicts);
     fs::write(tree.path("ws/d/c"), "old ws/d/c").unwrap();
     drop(tree.change_everything());
     // As a kill in the middle leaves it: the end has grown, the beginning is new.
     fs::write(tree.path("ws/d/c"), "newews/d/clonger").unwrap();
-    let recovered = tree.roots.recover(0).unwrap().unwrap();
+    let recovered = tree.roots.recover(0).unwrap().remove(0);
     assert_eq!(recovered.conflicts, []);
     let contents = |listing: Vec<(PathBuf, u64, String)>| {
         listing
@@ -272,7 +272,7 @@ fn a_journal_that_was_only_begun_is_removed() {
     let before = tree.listing();
     for text in ["", "sandpatch jour", "sandpatch journal 1\n\u{1}"] {
         fs::write(tree.path("ws").join(JOURNAL_NAME), text).unwrap();
-        assert_eq!(tree.roots.recover(0).unwrap(), None, "{text:?}");
+        assert_eq!(tree.roots.recover(0).unwrap(), [], "{text:?}");
         assert_eq!(tree.listing(), before);
     }
 }

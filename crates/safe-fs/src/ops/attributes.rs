@@ -41,6 +41,23 @@ pub enum LostAttribute {
     XattrsUnreadable,
 }
 
+/// What a new inode was given.
+pub(super) struct Given {
+    /// The permission bits that it should have now.
+    pub(super) mode: u32,
+    pub(super) lost: Vec<LostAttribute>,
+}
+
+impl Given {
+    /// Returns what is missing of it, when these are the permission bits now.
+    pub(super) fn lost_with(mut self, mode: u32) -> Vec<LostAttribute> {
+        if self.lost.is_empty() && mode != self.mode {
+            self.lost.push(LostAttribute::Mode);
+        }
+        self.lost
+    }
+}
+
 /// What a file had beside its content, for when it has to be made again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedAttributes {
@@ -79,7 +96,7 @@ pub(crate) fn save(from: &Pinned) -> io::Result<SavedAttributes> {
 }
 
 /// Gives the new inode what another one had.
-pub(super) fn give(saved: &SavedAttributes, to: BorrowedFd<'_>) -> io::Result<Vec<LostAttribute>> {
+pub(super) fn give(saved: &SavedAttributes, to: BorrowedFd<'_>) -> io::Result<Given> {
     let mut lost = Vec::new();
     let owner = (saved.mode, saved.uid, saved.gid);
     let mode = take_owner(owner, to, &mut lost)?;
@@ -89,28 +106,18 @@ pub(super) fn give(saved: &SavedAttributes, to: BorrowedFd<'_>) -> io::Result<Ve
     for (name, value) in &saved.xattrs {
         give_xattr(to, name, value, &mut lost)?;
     }
-    finish(to, mode, lost)
+    chmod(to, mode)?;
+    Ok(Given { mode, lost })
 }
 
 /// Gives the new inode the old one's owner, attributes and mode.
-pub(super) fn take_over(from: &Pinned, to: BorrowedFd<'_>) -> io::Result<Vec<LostAttribute>> {
+pub(super) fn take_over(from: &Pinned, to: BorrowedFd<'_>) -> io::Result<Given> {
     let mut lost = Vec::new();
     let owner = (from.mode(), from.uid(), from.gid());
     let mode = take_owner(owner, to, &mut lost)?;
     take_xattrs(from, to, &mut lost)?;
-    finish(to, mode, lost)
-}
-
-fn finish(
-    to: BorrowedFd<'_>,
-    mode: u32,
-    mut lost: Vec<LostAttribute>,
-) -> io::Result<Vec<LostAttribute>> {
     chmod(to, mode)?;
-    if lost.is_empty() && sys::stat_fd(to)?.st_mode & 0o7777 != mode {
-        lost.push(LostAttribute::Mode);
-    }
-    Ok(lost)
+    Ok(Given { mode, lost })
 }
 
 /// `fchmod(to, mode)`.

@@ -131,12 +131,13 @@ pub(crate) fn stage_telling(
     };
     let write = || -> io::Result<Staged> {
         sys::write_all_at(fd.as_fd(), bytes, 0)?;
-        let lost = match attributes {
-            Attributes::New { .. } => Vec::new(),
-            Attributes::Like(old) => take_over(old, fd.as_fd())?,
-            Attributes::Saved(saved) => give(saved, fd.as_fd())?,
+        let given = match attributes {
+            Attributes::New { .. } => None,
+            Attributes::Like(old) => Some(take_over(old, fd.as_fd())?),
+            Attributes::Saved(saved) => Some(give(saved, fd.as_fd())?),
         };
-        let stamp = sys::stamp_fd(fd.as_fd())?;
+        let (stamp, mode) = sys::stamp_and_mode(fd.as_fd())?;
+        let lost = given.map_or_else(Vec::new, |given| given.lost_with(mode));
         Ok(Staged {
             fd,
             stamp,

@@ -7,7 +7,6 @@ mod walk;
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use crate::dir::Dir;
@@ -30,11 +29,8 @@ impl Resolver {
     /// `ENOSYS` means an old kernel; `EPERM` means a system-call filter that
     /// answers so for calls it does not know.
     pub fn detect() -> Self {
-        let probe = sys::open(Path::new("/"), sys::PIN_DIRECTORY).and_then(|root| {
-            let beneath = nix::fcntl::ResolveFlag::RESOLVE_BENEATH;
-            sys::openat2(root.as_fd(), Path::new("."), beneath)
-        });
-        if probe.is_ok() {
+        let beneath = nix::fcntl::ResolveFlag::RESOLVE_BENEATH;
+        if sys::openat2(nix::fcntl::AT_FDCWD, Path::new("."), beneath).is_ok() {
             Self::Openat2
         } else {
             Self::Walk

@@ -222,6 +222,10 @@ pub struct HandOff {
     #[arg(long)]
     pub record: bool,
 
+    /// Says nothing but what is noteworthy, on standard error.
+    #[arg(long)]
+    pub quiet: bool,
+
     /// Why nothing is recorded.
     #[arg(long)]
     pub no_undo: Option<String>,

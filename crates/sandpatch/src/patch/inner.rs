@@ -84,6 +84,8 @@ pub struct Job {
     pub codes: Codes,
     /// Where what the patch replaces is to be recorded.
     pub record: Option<File>,
+    /// Whether to say nothing but what is noteworthy.
+    pub quiet: bool,
     /// Why it is not recorded.
     pub no_undo: Option<String>,
 }
@@ -133,9 +135,13 @@ pub fn run(mut job: Job, input: &Input) -> Exit {
         Codes::Own => outcome.exit(),
         Codes::Reference => outcome.exit().as_reference(),
     };
-    match job.output.form() {
-        Form::Text => render::outcome(&outcome, exit),
-        Form::Json => render::json(&outcome, exit),
+    match (&outcome, job.output.form()) {
+        (Outcome::Recovered(report), _) if job.quiet => {
+            render::notes(report);
+            exit
+        }
+        (_, Form::Text) => render::outcome(&outcome, exit),
+        (_, Form::Json) => render::json(&outcome, exit),
     }
 }
 
@@ -148,6 +154,7 @@ impl From<HandOff> for Job {
             roots,
             codes,
             record,
+            quiet,
             no_undo,
         } = hand_off;
         Self {
@@ -157,6 +164,7 @@ impl From<HandOff> for Job {
             roots,
             codes,
             record: record.then(sys::inherited_file),
+            quiet,
             no_undo,
         }
     }
@@ -173,6 +181,7 @@ impl Job {
             codes: Codes::Reference,
             task: Task::Patch,
             record: None,
+            quiet: false,
             no_undo: None,
         }
     }
@@ -259,6 +268,9 @@ fn raise_descriptor_limit() {
         current: limit.maximum,
         maximum: limit.maximum,
     };
+    if limit == raised {
+        return;
+    }
     // A patch of ordinary size needs no more than there are.
     let _ = rustix::process::setrlimit(Resource::Nofile, raised);
 }

@@ -1,11 +1,10 @@
 //! Where the text of a patch comes from.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+
+use rustix::io::Errno;
 
 /// Where to take the patch from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,12 +119,28 @@ fn stdin() -> Result<Vec<u8>, InputError> {
     }
 }
 
-/// Reads standard input to its end: as a file, since that knows how much to expect.
+/// Reads standard input to its end, into a buffer that is large enough from the
+/// beginning where its size is known.
 fn read_stdin() -> std::io::Result<Vec<u8>> {
-    let mut stdin = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    /// What a pipe holds (`pipe(7)`).
+    const USUAL_BYTES: usize = 64 << 10;
+    let stdin = std::io::stdin();
+    let size = rustix::fs::fstat(&stdin)?.st_size;
+    let expected = usize::try_from(size).unwrap_or(0).saturating_add(1);
     let mut bytes = Vec::new();
-    stdin.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let mut room = expected.max(USUAL_BYTES);
+    loop {
+        bytes.try_reserve(room)?;
+        match rustix::io::read(&stdin, rustix::buffer::spare_capacity(&mut bytes)) {
+            Ok(0) => return Ok(bytes),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        room = match bytes.capacity() > bytes.len() {
+            true => 1,
+            false => bytes.len(),
+        };
+    }
 }
 
 #[cfg(test)]

@@ -152,6 +152,7 @@ fn apply_in(input: Input, directory: &Path, request: &Request) -> Exit {
             codes: request.codes,
             roots: &confinement.roots,
             input: &input,
+            quiet: false,
             no_undo,
         };
         job.run(confinement.plan.as_ref(), directory, record)

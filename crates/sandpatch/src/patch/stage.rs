@@ -13,10 +13,10 @@ use super::carrier;
 use super::inner::{self, HERE, Input};
 use crate::arg0::INNER_STAGE;
 use crate::cli::switches::argument;
-use crate::cli::{Codes, HAND_OFF, OutputSwitches, PatchSwitches};
+use crate::cli::{Codes, Dialect, HAND_OFF, OutputSwitches, PatchSwitches, PolicyFlags};
 use crate::exit::Exit;
-use crate::render;
 use crate::state::Root;
+use crate::{render, workspace};
 
 /// What the inner stage is to do.
 pub struct Job<'a> {
@@ -30,6 +30,8 @@ pub struct Job<'a> {
     pub roots: &'a [Root],
     /// What it reads, which says what it is to do.
     pub input: &'a Input,
+    /// Whether to say nothing but what is noteworthy.
+    pub quiet: bool,
     /// Why nothing is kept for an undo.
     pub no_undo: Option<&'a str>,
 }
@@ -46,7 +48,9 @@ impl Job<'_> {
 
     /// Does the job in this process, and says that there is no sandbox.
     fn run_here(&self, record: Option<OwnedFd>) -> Exit {
-        render::note("no sandbox: the patch is applied with the rights of this process");
+        if !self.quiet {
+            render::note("no sandbox: the patch is applied with the rights of this process");
+        }
         // The current directory is what it is, whatever its path leads to by now.
         let others = self.roots.iter().skip(1).map(|root| root.real.clone());
         let job = inner::Job {
@@ -56,6 +60,7 @@ impl Job<'_> {
             roots: [PathBuf::from(HERE)].into_iter().chain(others).collect(),
             codes: self.codes,
             record: record.map(File::from),
+            quiet: self.quiet,
             no_undo: self.no_undo.map(str::to_owned),
         };
         inner::run(job, self.input)
@@ -71,7 +76,7 @@ impl Job<'_> {
         };
         let command = Command {
             program: Program::SelfExe,
-            args: self.arguments(record.is_some()),
+            args: self.arguments(directory, record.is_some()),
             environment: Environment {
                 path: None,
                 vars: Vec::new(),
@@ -91,7 +96,7 @@ impl Job<'_> {
         }
     }
 
-    fn arguments(&self, records: bool) -> Vec<OsString> {
+    fn arguments(&self, directory: &Path, records: bool) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![
             "sandpatch".into(),
             INNER_STAGE.into(),
@@ -103,14 +108,44 @@ impl Job<'_> {
         arguments.extend(self.switches.arguments());
         arguments.push(argument("codes", self.codes));
         arguments.extend(records.then(|| "--record".into()));
+        arguments.extend(self.quiet.then(|| "--quiet".into()));
         arguments.extend(self.no_undo.map(|why| format!("--no-undo={why}").into()));
         for root in self.roots {
             let mut text = OsString::from("--root=");
-            text.push(&root.real);
+            // The stage starts there: it needs no second way to its own directory.
+            match root.real == directory {
+                true => text.push(HERE),
+                false => text.push(&root.real),
+            }
             arguments.push(text);
         }
         arguments
     }
+}
+
+/// Ends what an interrupted patch began in this directory, so that a command
+/// meets neither half of it nor its journal; says so on standard error only.
+pub fn recover_quietly(directory: &Path, policy: &PolicyFlags) -> Result<(), Exit> {
+    if directory
+        .join(safe_fs::JOURNAL_NAME)
+        .symlink_metadata()
+        .is_err()
+    {
+        return Ok(());
+    }
+    let confinement = workspace::confinement(directory, policy)?;
+    let job = Job {
+        output: OutputSwitches::default(),
+        switches: PatchSwitches::of(Dialect::Safe),
+        codes: Codes::Own,
+        roots: &confinement.roots,
+        input: &Input::Nothing,
+        quiet: true,
+        no_undo: None,
+    };
+    // What cannot be ended has been said; the command is not the one to blame.
+    job.run(confinement.plan.as_ref(), directory, None);
+    Ok(())
 }
 
 fn killed(number: i32) -> Exit {

@@ -8,6 +8,9 @@ pub const MOST_PER_WORKSPACE: usize = 20;
 /// The most bytes that all transactions together may have.
 pub const MOST_BYTES: u64 = 64 << 20;
 
+/// The most transactions that are kept for all workspaces: each patch reads their names.
+pub const MOST_IN_ALL: usize = 400;
+
 /// The age after which a record in the making was left behind, in nanoseconds: an hour.
 pub const STALE: u64 = 3600 * 1_000_000_000;
 
@@ -31,7 +34,7 @@ pub fn superfluous(names: &[Name], newest: &Name) -> Vec<Name> {
             continue;
         }
         // Once one does not fit no older one does, or history would have holes.
-        full |= bytes.saturating_add(name.bytes) > MOST_BYTES;
+        full |= bytes.saturating_add(name.bytes) > MOST_BYTES || kept.len() >= MOST_IN_ALL;
         if full {
             gone.push(name);
         } else {
@@ -76,6 +79,14 @@ mod tests {
         // Whether the newest one is in the list already does not matter.
         names.push(newest);
         assert_eq!(times(&superfluous(&names, &newest)), [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn all_workspaces_together_keep_so_many() {
+        let many = MOST_IN_ALL as u64 + 3;
+        let names: Vec<Name> = (1..=many).map(|time| name(time, time, 1)).collect();
+        let newest = name(many + 1, 0, 1);
+        assert_eq!(times(&superfluous(&names, &newest)), [1, 2, 3, 4]);
     }
 
     #[test]

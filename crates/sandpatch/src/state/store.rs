@@ -265,7 +265,7 @@ impl Store {
         if self.was_read.replace(true) {
             seek(&self.dir, rustix::fs::SeekFrom::Start(0))?;
         }
-        let mut buffer = vec![MaybeUninit::uninit(); 16 << 10];
+        let mut buffer = vec![MaybeUninit::uninit(); 64 << 10];
         let mut entries = RawDir::new(self.dir.as_fd(), &mut buffer);
         let mut names = Names::default();
         while let Some(entry) = entries.next() {
