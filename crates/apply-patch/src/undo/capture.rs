@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use safe_fs::{Entry, FileId, Location, Pinned, Roots};
 
-use super::record::{
-    Before, Change, Digest, Kept, MOST_RECORD_BYTES, Moved, RecordError, Recorded,
-};
+use super::kept::Kept;
+use super::record::{Before, Change, Digest, MOST_RECORD_BYTES, Moved, RecordError, Recorded};
 use crate::apply::observe::Observed;
 use crate::plan::snapshot::{SlotId, SlotState};
 use crate::plan::{Attributes, Effect};

@@ -6,6 +6,7 @@
 //! the roots.
 
 pub(crate) mod capture;
+mod kept;
 pub(crate) mod plan;
 mod record;
 

@@ -9,6 +9,8 @@ use safe_fs::SavedAttributes;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
 
+use super::kept::Kept;
+
 /// The most that a record may hold, in bytes.
 pub const MOST_RECORD_BYTES: u64 = 64 << 20;
 
@@ -66,43 +68,6 @@ pub(crate) enum Before {
     Link {
         target: OsString,
     },
-}
-
-/// The old bytes of a file, but for those that the new ones begin and end with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Kept {
-    prefix_bytes: u64,
-    suffix_bytes: u64,
-    #[serde(with = "serde_bytes")]
-    middle: Vec<u8>,
-}
-
-impl Kept {
-    /// Keeps what is needed to make `old` of `new`.
-    pub(crate) fn of(old: &[u8], new: &[u8]) -> Self {
-        let prefix = common(old.iter().zip(new));
-        let (old_rest, new_rest) = (&old[prefix..], &new[prefix..]);
-        let suffix = common(old_rest.iter().rev().zip(new_rest.iter().rev()));
-        Self {
-            prefix_bytes: prefix as u64,
-            suffix_bytes: suffix as u64,
-            middle: old_rest[..old_rest.len() - suffix].to_vec(),
-        }
-    }
-
-    /// Makes the old bytes of the new ones; nothing when those are too short.
-    pub(crate) fn restore(&self, new: &[u8]) -> Option<Vec<u8>> {
-        let prefix = new.get(..usize::try_from(self.prefix_bytes).ok()?)?;
-        let suffix_at = new
-            .len()
-            .checked_sub(usize::try_from(self.suffix_bytes).ok()?)?;
-        let suffix = new.get(suffix_at.max(prefix.len())..)?;
-        (suffix_at >= prefix.len()).then(|| [prefix, &self.middle, suffix].concat())
-    }
-}
-
-fn common<'a>(pairs: impl Iterator<Item = (&'a u8, &'a u8)>) -> usize {
-    pairs.take_while(|(one, other)| one == other).count()
 }
 
 /// Tells contents apart.
@@ -213,7 +178,7 @@ impl Change {
             Self::MadeDirectory { at, .. } => (at, None),
         };
         let kept = match before {
-            Some(Before::File { content, .. }) => content.middle.len() as u64,
+            Some(Before::File { content, .. }) => content.size_bytes(),
             _ => 0,
         };
         kept + path.len() as u64 + OVERHEAD
@@ -262,21 +227,6 @@ mod tests {
             assert!(Recorded::parse(&bytes[..length]).is_err(), "{length}");
         }
         assert!(Recorded::parse(&[&bytes[..], b"x"].concat()).is_err());
-    }
-
-    #[test]
-    fn the_old_bytes_come_back() {
-        let texts: [&[u8]; 8] = [b"", b"a", b"aa", b"aaa", b"aba", b"ab\ncd", b"abXcd", b"cd"];
-        for old in texts {
-            for new in texts {
-                assert_eq!(Kept::of(old, new).restore(new).as_deref(), Some(old));
-            }
-        }
-    }
-
-    #[test]
-    fn too_short_a_file_restores_nothing() {
-        assert_eq!(Kept::of(b"abcdef", b"abXdef").restore(b"abd"), None);
     }
 
     #[test]
