@@ -48,7 +48,6 @@ impl Note {
             Self::Loose { .. } => "loose-match",
             Self::LeftBehind { .. } => "left-behind",
             Self::Recovered { .. } => "recovered",
-            Self::Interrupted => "interrupted",
             Self::NotRestored { .. } => "not-restored",
             Self::NoUndo { .. } => "no-undo",
             Self::NoJournal => "no-journal",

@@ -123,8 +123,6 @@ pub enum Note {
         /// Whether it was finished or taken back.
         direction: Direction,
     },
-    /// An earlier patch was interrupted; the next one ends it first.
-    Interrupted,
     /// A file of an interrupted patch was changed by somebody else since, and stays as it is.
     NotRestored {
         /// The file.
@@ -158,7 +156,7 @@ impl Note {
             Self::LeftBehind { path }
             | Self::NotRestored { path, .. }
             | Self::NotShown { path, .. } => path,
-            Self::Recovered { .. } | Self::Interrupted | Self::NoJournal => Path::new(JOURNAL_NAME),
+            Self::Recovered { .. } | Self::NoJournal => Path::new(JOURNAL_NAME),
             Self::NoUndo { .. } => Path::new(""),
         }
     }

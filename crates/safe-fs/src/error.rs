@@ -154,6 +154,15 @@ pub enum ErrorKind {
     /// The file has the journal's name and is no journal that was written here.
     #[error("not a journal that was written here")]
     NotAJournal,
+    /// A journal that another user wrote.
+    #[error("it belongs to user {uid}")]
+    ForeignOwner {
+        /// Whose it is.
+        uid: u32,
+    },
+    /// A place that an interrupted transaction changed is not where it was.
+    #[error("the directory is not where it was when a patch was interrupted")]
+    Unreachable,
     /// The kernel refuses (`EACCES`, `EPERM`).
     #[error("permission denied")]
     PermissionDenied,

@@ -16,6 +16,7 @@ use crate::dir::Dir;
 use crate::error::{Context, Error, Operation};
 use crate::guard::Level;
 use crate::id::FileId;
+use crate::journal::JOURNAL_NAME;
 use crate::location::Location;
 use crate::roots::Roots;
 use crate::sys;
@@ -51,31 +52,25 @@ impl Roots {
         budget_entries: usize,
     ) -> Result<LinkSearch, Error> {
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-        let mut search = Search {
-            roots: self,
-            id,
-            wanted,
-            budget_entries,
-            seen: HashSet::new(),
-            todo: Vec::new(),
-            found: Vec::new(),
-        };
-        for root in &self.roots {
-            search
-                .todo
-                .push(Todo::Root(root.dir.clone(), root.path.clone()));
-            if !search.run()? {
-                return Ok(LinkSearch {
-                    found: search.found,
-                    complete: Complete::BudgetHit,
-                });
-            }
-        }
-        Ok(LinkSearch {
-            found: search.found,
-            complete: Complete::Yes,
-        })
+        Search::new(self, Goal::Inode(id), wanted, budget_entries).in_all_roots()
     }
+
+    /// Searches the roots for journals, in as many entries as is bearable.
+    pub(crate) fn find_journals(&self) -> Result<Vec<Location>, Error> {
+        const BUDGET_ENTRIES: usize = 100_000;
+        let goal = Goal::Name(OsStr::new(JOURNAL_NAME));
+        let search = Search::new(self, goal, usize::MAX, BUDGET_ENTRIES);
+        Ok(search.in_all_roots()?.found)
+    }
+}
+
+/// What is searched for.
+#[derive(Clone, Copy)]
+enum Goal<'a> {
+    /// Names of an inode.
+    Inode(FileId),
+    /// Files of a name.
+    Name(&'a OsStr),
 }
 
 enum Todo {
@@ -84,9 +79,19 @@ enum Todo {
     Child(Dir, OsString, PathBuf),
 }
 
+impl Goal<'_> {
+    fn is_name(&self, name: &OsStr) -> bool {
+        matches!(self, Self::Name(wanted) if name == *wanted)
+    }
+
+    fn is_inode(&self, id: FileId) -> bool {
+        matches!(self, Self::Inode(wanted) if id == *wanted)
+    }
+}
+
 struct Search<'a> {
     roots: &'a Roots,
-    id: FileId,
+    goal: Goal<'a>,
     wanted: usize,
     budget_entries: usize,
     seen: HashSet<FileId>,
@@ -94,7 +99,35 @@ struct Search<'a> {
     found: Vec<Location>,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(roots: &'a Roots, goal: Goal<'a>, wanted: usize, budget_entries: usize) -> Self {
+        Self {
+            roots,
+            goal,
+            wanted,
+            budget_entries,
+            seen: HashSet::new(),
+            todo: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    fn in_all_roots(mut self) -> Result<LinkSearch, Error> {
+        let mut complete = Complete::Yes;
+        for root in &self.roots.roots {
+            self.todo
+                .push(Todo::Root(root.dir.clone(), root.path.clone()));
+            if !self.run()? {
+                complete = Complete::BudgetHit;
+                break;
+            }
+        }
+        Ok(LinkSearch {
+            found: self.found,
+            complete,
+        })
+    }
+
     /// Reads directories until none is left; false when the budget is spent.
     fn run(&mut self) -> Result<bool, Error> {
         while self.found.len() < self.wanted
@@ -115,7 +148,8 @@ impl Search<'_> {
     }
 
     fn read(&mut self, dir: Dir, path: &std::path::Path) -> io::Result<bool> {
-        if dir.id().dev != self.id.dev || !self.seen.insert(dir.id()) {
+        let elsewhere = matches!(self.goal, Goal::Inode(id) if id.dev != dir.id().dev);
+        if elsewhere || !self.seen.insert(dir.id()) {
             return Ok(true);
         }
         let is_root = self.roots.ids().contains(&dir.id());
@@ -130,7 +164,7 @@ impl Search<'_> {
                 return Ok(false);
             }
             self.budget_entries -= 1;
-            if self.roots.guards.named(level, name).is_none() {
+            if self.goal.is_name(name) || self.roots.guards.named(level, name).is_none() {
                 self.consider(&dir, path, name, entry.ino(), entry.file_type())?;
             }
             if self.found.len() >= self.wanted {
@@ -152,16 +186,22 @@ impl Search<'_> {
             let child = Todo::Child(dir.clone(), name.to_os_string(), path.join(name));
             self.todo.push(child);
         }
-        if ino != self.id.ino || kind == Some(Type::Directory) {
+        let likely = match self.goal {
+            Goal::Inode(id) => ino == id.ino,
+            Goal::Name(_) => self.goal.is_name(name),
+        };
+        if !likely || kind == Some(Type::Directory) {
             return Ok(());
         }
         match sys::stat_at(dir.as_fd(), name) {
-            Ok(stat) if FileId::of(&stat) == self.id => self.found.push(Location {
-                dir: dir.clone(),
-                missing: Vec::new(),
-                name: name.to_os_string(),
-                path: path.join(name),
-            }),
+            Ok(stat) if self.goal.is_name(name) || self.goal.is_inode(FileId::of(&stat)) => {
+                self.found.push(Location {
+                    dir: dir.clone(),
+                    missing: Vec::new(),
+                    name: name.to_os_string(),
+                    path: path.join(name),
+                })
+            }
             Err(error) if !sys::is(&error, libc::ENOENT) => return Err(error),
             _ => {}
         }

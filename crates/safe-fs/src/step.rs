@@ -177,6 +177,8 @@ pub(crate) fn undo_replace(
     }
     match found {
         Some(found) if found == new && is_inode(kept, old) => swap_back(place, aside, new),
+        // Somebody else replaced the old file before we did: only ours goes.
+        Some(found) if found != new && kept == Some(new) => unlink(aside),
         None if is_inode(kept, old) => move_new(aside, place).map(|()| Undone::Yes),
         _ => Ok(Undone::Foreign),
     }

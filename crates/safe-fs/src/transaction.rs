@@ -60,9 +60,10 @@ impl<'r> Transaction<'r> {
         bytes: &[u8],
         attributes: Attributes<'_>,
     ) -> Result<Staged, Error> {
+        self.journal.begin(dir)?;
         let staged = ops::stage_telling(dir, bytes, attributes, |name| {
             let temporary = self.journal.temporary(dir, name);
-            self.journal.intend(&Record::Stage { temporary }, dir)
+            self.journal.intend(&Record::Stage { temporary })
         })?;
         if self.durability == Durability::Disk {
             staged
@@ -74,29 +75,32 @@ impl<'r> Transaction<'r> {
 
     /// Stages a symbolic link: [`Transaction::create`] gives it its name.
     pub fn stage_link(&mut self, dir: &Dir, target: &OsStr) -> Result<Staged, Error> {
+        self.journal.begin(dir)?;
         ops::stage_link(dir, target, |name| {
             let temporary = self.journal.temporary(dir, name);
-            self.journal.intend(&Record::Stage { temporary }, dir)
+            self.journal.intend(&Record::Stage { temporary })
         })
     }
 
     /// Removes a directory once everything else is done, if it is empty then and
     /// still the one that has this identity.
     pub fn remove_directory(&mut self, at: &Location, directory: FileId) -> Result<(), Error> {
+        self.journal.begin(&at.dir)?;
         at.ready(Operation::Remove)?;
         let record = Record::RemoveDirectory {
             at: self.journal.place(at),
             directory,
         };
-        self.intend(&record, at)?;
+        self.journal.intend(&record)?;
         self.made(Ok(Step::new(at, Change::RemovesDirectory(directory))), at)
     }
 
     /// Gives a staged inode a free name, as [`create`](crate::create) does.
     pub fn create(&mut self, staged: Staged, at: &Location) -> Result<(), Error> {
+        self.journal.begin(&at.dir)?;
         let (new, _) = staged.told_by();
         let at_place = self.journal.place(at);
-        self.intend(&Record::Create { at: at_place, new }, at)?;
+        self.journal.intend(&Record::Create { at: at_place, new })?;
         self.made(ops::create(staged, at), at)
     }
 
@@ -107,6 +111,7 @@ impl<'r> Transaction<'r> {
         at: &Location,
         expected: &Pinned,
     ) -> Result<(), Error> {
+        self.journal.begin(&at.dir)?;
         let (new, temporary) = staged.told_by();
         let record = Record::Replace {
             at: self.journal.place(at),
@@ -114,7 +119,7 @@ impl<'r> Transaction<'r> {
             new,
             old: expected.stamp()?,
         };
-        self.intend(&record, at)?;
+        self.journal.intend(&record)?;
         self.made(ops::replace(staged, at, expected), at)
     }
 
@@ -126,6 +131,7 @@ impl<'r> Transaction<'r> {
         expected: &Pinned,
     ) -> Result<(), Error> {
         const OP: Operation = Operation::Relink;
+        self.journal.begin(&at.dir)?;
         let (dir, name) = source.ready(OP)?;
         let new = sys::stamp_at(dir, name).during(OP, source.path())?;
         let new = new.ok_or_else(|| Error::new(OP, source.path(), crate::ErrorKind::Changed))?;
@@ -136,19 +142,20 @@ impl<'r> Transaction<'r> {
             new,
             old: expected.stamp()?,
         };
-        self.intend(&record, at)?;
+        self.journal.intend(&record)?;
         self.made(ops::relink_as(source, at, expected, &temporary), at)
     }
 
     /// Removes a name, as [`remove`](crate::remove) does.
     pub fn remove(&mut self, at: &Location, expected: &Pinned) -> Result<(), Error> {
+        self.journal.begin(&at.dir)?;
         let temporary = temporary::name("-old").during(Operation::Remove, at.path())?;
         let record = Record::Remove {
             at: self.journal.place(at),
             temporary: temporary.clone(),
             old: expected.stamp()?,
         };
-        self.intend(&record, at)?;
+        self.journal.intend(&record)?;
         self.made(ops::remove_as(at, expected, &temporary), at)
     }
 
@@ -159,12 +166,13 @@ impl<'r> Transaction<'r> {
         to: &Location,
         expected: &Pinned,
     ) -> Result<(), Error> {
+        self.journal.begin(&from.dir)?;
         let record = Record::Rename {
             from: self.journal.place(from),
             to: self.journal.place(to),
             moved: expected.stamp()?,
         };
-        self.intend(&record, from)?;
+        self.journal.intend(&record)?;
         self.touch(to);
         self.made(ops::rename(from, to, expected), from)
     }
@@ -172,6 +180,7 @@ impl<'r> Transaction<'r> {
     /// Writes new content into a file, as [`rewrite`](crate::rewrite) does; the
     /// journal keeps the old.
     pub fn rewrite(&mut self, at: &Location, expected: &Pinned, bytes: &[u8]) -> Result<(), Error> {
+        self.journal.begin(&at.dir)?;
         let record = Record::Rewrite {
             at: self.journal.place(at),
             file: expected.stamp()?,
@@ -179,17 +188,18 @@ impl<'r> Transaction<'r> {
             old: expected.read()?,
             new: bytes.to_vec(),
         };
-        self.intend(&record, at)?;
+        self.journal.intend(&record)?;
         self.made(ops::rewrite(at, expected, bytes), at)
     }
 
     /// Makes the missing parents of a place, as
     /// [`make_directories`](crate::make_directories) does.
     pub fn make_directories(&mut self, at: &Location) -> Result<Location, Error> {
+        self.journal.begin(at.dir())?;
         let journal = &mut self.journal;
         let made = ops::make_directories_telling(at, |dir, name| {
             let at = journal.temporary(dir, name);
-            journal.intend(&Record::MakeDirectory { at }, dir)
+            journal.intend(&Record::MakeDirectory { at })
         });
         let (ready, step) = made.inspect_err(|error| self.damage(error))?;
         self.touch(at);
@@ -245,10 +255,6 @@ impl<'r> Transaction<'r> {
     /// directory takes a journal, so files were written in place only.
     pub fn is_unjournaled(&self) -> bool {
         self.journal.is_nowhere()
-    }
-
-    fn intend(&mut self, record: &Record, at: &Location) -> Result<(), Error> {
-        self.journal.intend(record, &at.dir)
     }
 
     fn made(&mut self, step: Result<Step, Error>, at: &Location) -> Result<(), Error> {

@@ -243,6 +243,10 @@ fn errors(outcome: &Outcome) -> Vec<ErrorEntry<'_>> {
             errno: error.errno(),
             ..plain("not-recovered", problem.to_string())
         }],
+        Outcome::NotApplied(problem @ ApplyError::Pending) => vec![ErrorEntry {
+            hint: Some(words::PENDING_HINT.to_owned()),
+            ..plain("interrupted", problem.to_string())
+        }],
         Outcome::NotApplied(problem @ ApplyError::Empty) => {
             vec![plain("empty-patch", problem.to_string())]
         }

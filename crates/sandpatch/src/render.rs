@@ -78,6 +78,9 @@ pub fn outcome(outcome: &Outcome, exit: Exit) -> Exit {
             let hint = words::recovery_hint(error);
             stderr(&format!("{problem}\n  hint: {hint}\n"));
         }
+        Outcome::NotApplied(problem @ ApplyError::Pending) => {
+            stderr(&format!("{problem}\n  hint: {}\n", words::PENDING_HINT));
+        }
         Outcome::NotApplied(problem) => stderr(&format!("{problem}\n")),
         Outcome::NotUndone(problem) => {
             let hint =

@@ -60,14 +60,25 @@ pub fn hint(kind: &FailureKind) -> Option<&'static str> {
     }
 }
 
+/// What helps when an interrupted patch has to be ended first.
+pub const PENDING_HINT: &str = "'sandpatch undo --recover' ends it, and so does the next patch";
+
 /// Returns what helps when an interrupted patch cannot be ended.
 pub fn recovery_hint(error: &safe_fs::Error) -> &'static str {
     match error.kind() {
         ErrorKind::NotAJournal => "remove that file, if nobody needs it",
         ErrorKind::Busy => "try again when the other patch has ended",
-        ErrorKind::Outside { .. } => {
-            "name the directory that the interrupted patch could write with --writable DIR"
+        ErrorKind::ForeignOwner { .. } => {
+            "'sandpatch undo --recover' has to be run by that user; root can with --as-user"
         }
+        ErrorKind::Outside { .. } => {
+            "a journal can be forged: if you know that your own patch wrote there, name that \
+             directory with --writable DIR; else remove .sandpatch-journal"
+        }
+        ErrorKind::Unreachable => {
+            "put it back, or mount it again; to give up the way back, remove .sandpatch-journal"
+        }
+        ErrorKind::NoSpace => "make room first",
         _ => "see the permissions of that file, and who its owner is",
     }
 }
@@ -136,7 +147,6 @@ pub const fn weight(note: &Note) -> &'static str {
         | Note::AttributesLost { .. }
         | Note::LeftBehind { .. }
         | Note::NotRestored { .. }
-        | Note::Interrupted
         | Note::NotShown { .. } => "warning",
         _ => "note",
     }
@@ -191,12 +201,17 @@ pub fn sentence(note: &Note) -> String {
                 path.display()
             )
         }
+        Note::NoUndo { why } => format!("this patch cannot be undone: {why}"),
+        Note::NoJournal => "no directory takes a journal here, so a kill in the middle of this \
+            patch could not have been mended"
+            .to_owned(),
         Note::Recovered {
             direction: Direction::RolledBack,
         } => "an interrupted patch was taken back".to_owned(),
         Note::Recovered {
             direction: Direction::Completed,
-        } => "a patch that was interrupted at its very end was finished".to_owned(),
+        } => "a patch that was interrupted at its very end was finished; it cannot be undone"
+            .to_owned(),
         Note::NotRestored { path, kept } => not_restored(path, kept.as_deref()),
         Note::NotShown { path, why } => not_shown(path, *why),
         other => other.name().to_owned(),

@@ -150,6 +150,13 @@ impl Commit<'_> {
         };
         match would_lose(&staged) {
             None => Ok(Ready::Swap(staged)),
+            // What is gone is better had again with another owner than not at all.
+            Some(_) if matches!(attributes, Attributes::Saved(_)) => {
+                let path = self.patch.operations[effect.operation()].path.to_owned();
+                let what = staged.lost().iter().map(lost_name).collect();
+                self.notes.push(Note::AttributesLost { path, what });
+                Ok(Ready::Swap(staged))
+            }
             // Writing in place would lose capabilities as well (capabilities(7)).
             Some(_) if keeps_its_own && !loses_capabilities(&staged) => Ok(Ready::InPlace),
             Some(cause) => Err(self.failed(effect, cause)),

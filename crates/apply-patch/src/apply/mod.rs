@@ -31,7 +31,7 @@ pub use recovery::recover;
 pub use reverse::{UndoError, undo};
 
 /// How long a patch waits for another one in the same workspace.
-const LOCK_TIMEOUT_MS: u64 = 10_000;
+const LOCK_TIMEOUT_MS: u64 = 3_000;
 
 /// How often a patch is computed anew because files changed underneath.
 const ATTEMPTS: usize = 16;
@@ -54,6 +54,9 @@ pub enum ApplyError {
         /// What kept a step from being undone.
         source: safe_fs::Error,
     },
+    /// An earlier patch was interrupted: what is there now says nothing about what will be.
+    #[error("an earlier patch was interrupted here, and has to be ended before one can be checked")]
+    Pending,
     /// An earlier patch was interrupted, or is at work still, and has to end first.
     #[error("an earlier patch has to be ended first: {0}")]
     NotRecovered(safe_fs::Error),
@@ -84,8 +87,7 @@ pub fn apply(
         let record = record
             .as_mut()
             .map(|record| &mut **record as &mut dyn Write);
-        let done = commit::commit(patch, &plan, &observed, (roots, options), record);
-        done.map_err(|stop| Stopped(stop, Some(Box::new(observed))))
+        commit::commit(patch, &plan, &observed, (roots, options), record)
     })
 }
 
@@ -93,36 +95,23 @@ pub fn apply(
 fn transact(
     patch: &Patch<'_>,
     roots: &Roots,
-    mut attempt: impl FnMut() -> Result<Report, Stopped>,
+    mut attempt: impl FnMut() -> Result<Report, Interrupted>,
 ) -> Result<Report, ApplyError> {
     let mut recovered = Vec::new();
     let mut report = repeatedly(patch, roots, || {
         recovered.extend(recovery::ended(roots)?);
-        attempt().map_err(|Stopped(stop, observed)| match (&stop, observed) {
-            // Perhaps the journal of a killed patch was in the way.
-            (Interrupted::Changed(_), Some(observed)) => match recovery::beside(&observed, roots) {
-                Ok(ended) => {
-                    recovered.extend(ended);
-                    stop
-                }
-                Err(error) => error.into(),
-            },
-            _ => stop,
+        attempt().or_else(|stop| {
+            // Perhaps a killed patch was in the way, whose journal lies elsewhere.
+            let ended = recovery::beside(roots)?;
+            let again = !ended.is_empty();
+            recovered.extend(ended);
+            Err(if again { stop.into_repeatable() } else { stop })
         })
     })?;
     report
         .notes
         .extend(recovered.iter().flat_map(recovery::notes));
     Ok(report)
-}
-
-/// Why an attempt ended, and what it had looked at by then.
-struct Stopped(Interrupted, Option<Box<Observed>>);
-
-impl From<Interrupted> for Stopped {
-    fn from(stop: Interrupted) -> Self {
-        Self(stop, None)
-    }
 }
 
 /// Returns what [`apply`] would report, and touches nothing.
@@ -132,12 +121,11 @@ impl From<Interrupted> for Stopped {
 /// As [`apply`], but for what only writing brings to light: a full disk, a
 /// directory in which nothing may be made.
 pub fn check(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Report, ApplyError> {
-    let mut report = repeatedly(patch, roots, || {
+    recovery::refuse_pending(roots)?;
+    repeatedly(patch, roots, || {
         let (observed, plan) = planned(patch, roots, options)?;
         preview::check(patch, plan, &observed, roots, options)
-    })?;
-    report.notes.extend(recovery::pending(roots));
-    Ok(report)
+    })
 }
 
 /// Returns what [`apply`] would report and change, and touches nothing.
@@ -146,12 +134,11 @@ pub fn check(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Repo
 ///
 /// As [`check`].
 pub fn preview(patch: &Patch<'_>, roots: &Roots, options: &Options) -> Result<Preview, ApplyError> {
-    let mut preview = repeatedly(patch, roots, || {
+    recovery::refuse_pending(roots)?;
+    repeatedly(patch, roots, || {
         let (observed, plan) = planned(patch, roots, options)?;
         preview::preview(patch, plan, &observed, roots, options)
-    })?;
-    preview.report.notes.extend(recovery::pending(roots));
-    Ok(preview)
+    })
 }
 
 /// Makes patches to one workspace take turns.
@@ -201,6 +188,16 @@ impl From<ApplyError> for Interrupted {
 }
 
 impl Interrupted {
+    /// Whatever the reason was, it may be gone now.
+    fn into_repeatable(self) -> Self {
+        match self {
+            Self::Failed(ApplyError::Failed(mut failures)) if !failures.is_empty() => {
+                Self::Changed(Box::new(failures.swap_remove(0)))
+            }
+            stop => stop,
+        }
+    }
+
     /// A file that changed between its observation and its reading is a reason to look again.
     fn of_plan(mut failures: Vec<Failure>) -> Self {
         let raced = failures

@@ -50,11 +50,6 @@ impl Observed {
         self.saved.insert(slot, attributes);
     }
 
-    /// Returns all places.
-    pub fn locations(&self) -> impl Iterator<Item = &Location> {
-        self.places.iter().map(|held| &held.location)
-    }
-
     /// Returns the descriptor of what was at a slot, if anything was.
     pub fn pinned(&self, slot: SlotId) -> Option<&Pinned> {
         self.places[slot.0].pinned.as_ref()

@@ -1,11 +1,8 @@
 //! Ending what an earlier, killed patch began, before a new one looks at the files.
 
-use std::collections::BTreeSet;
-
 use safe_fs::{Recovered, Roots};
 
 use super::ApplyError;
-use super::observe::Observed;
 use crate::report::{Note, Report};
 
 /// How long a patch waits for a living one to end.
@@ -20,7 +17,8 @@ const TIMEOUT_MS: u64 = 10_000;
 /// of that patch stays.
 pub fn recover(roots: &Roots) -> Result<Report, ApplyError> {
     let _lock = super::lock(roots);
-    let recovered = ended(roots)?;
+    let mut recovered = ended(roots)?;
+    recovered.extend(beside(roots)?);
     Ok(Report {
         notes: recovered.iter().flat_map(notes).collect(),
         ..Report::default()
@@ -33,23 +31,19 @@ pub fn ended(roots: &Roots) -> Result<Vec<Recovered>, ApplyError> {
 }
 
 /// Ends what a killed patch began whose journal lies beside its files, because
-/// the workspace directory took none; then everything has to be looked at again.
-pub fn beside(observed: &Observed, roots: &Roots) -> Result<Vec<Recovered>, ApplyError> {
-    let mut seen = BTreeSet::new();
-    let mut ended = Vec::new();
-    for location in observed.locations() {
-        if seen.insert(location.dir().id()) {
-            let recovered = roots.recover_beside(location, TIMEOUT_MS);
-            ended.extend(recovered.map_err(ApplyError::NotRecovered)?);
-        }
-    }
-    Ok(ended)
+/// the workspace directory took none.
+pub fn beside(roots: &Roots) -> Result<Vec<Recovered>, ApplyError> {
+    let recovered = roots.recover_beside(TIMEOUT_MS);
+    recovered.map_err(ApplyError::NotRecovered)
 }
 
-/// Says that what a preview saw is about to be taken back or finished.
-pub fn pending(roots: &Roots) -> Option<Note> {
-    let is_there = roots.is_interrupted().unwrap_or(true);
-    is_there.then_some(Note::Interrupted)
+/// Refuses to look at files of which a killed patch has changed a part.
+pub fn refuse_pending(roots: &Roots) -> Result<(), ApplyError> {
+    match roots.is_interrupted() {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(ApplyError::Pending),
+        Err(error) => Err(ApplyError::NotRecovered(error)),
+    }
 }
 
 /// Returns what the reader should know of a recovery.

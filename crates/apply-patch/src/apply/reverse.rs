@@ -7,7 +7,7 @@ use safe_fs::Roots;
 
 use super::commit::{self, Interrupted};
 use super::observe::{Observed, observe_places};
-use super::{ApplyError, Stopped, transact};
+use super::{ApplyError, transact};
 use crate::options::Options;
 use crate::plan::Plan;
 use crate::plan::snapshot::SlotId;
@@ -58,7 +58,7 @@ pub fn undo(record: &Recorded, roots: &Roots, options: &Options) -> Result<Repor
             },
             Err(paths) => {
                 changed = paths;
-                return Err(Interrupted::Failed(ApplyError::Failed(Vec::new())).into());
+                return Err(Interrupted::Failed(ApplyError::Failed(Vec::new())));
             }
         };
         for (path, attributes) in record.saved_attributes() {
@@ -66,8 +66,7 @@ pub fn undo(record: &Recorded, roots: &Roots, options: &Options) -> Result<Repor
                 observed.remember(*slot, attributes.clone());
             }
         }
-        let done = commit::commit(&patch, &plan, &observed, (roots, options), None);
-        done.map_err(|stop| Stopped(stop, Some(Box::new(observed))))
+        commit::commit(&patch, &plan, &observed, (roots, options), None)
     });
     match changed.is_empty() {
         true => Ok(done?),

@@ -136,7 +136,7 @@ impl Capture<'_> {
                 Some(Ok(old)) => Kept::of(old, new),
                 _ => Kept::of(&self.read(pinned)?, new),
             },
-            _ => return Ok(Before::Nothing),
+            _ => return Err(RecordError::Special),
         };
         let attributes = match keeps {
             true => None,

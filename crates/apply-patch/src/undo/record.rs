@@ -24,6 +24,9 @@ pub enum RecordError {
     /// The replaced files are larger than what is kept.
     #[error("what the patch replaced is more than {MOST_RECORD_BYTES} bytes")]
     TooLarge,
+    /// What is neither a file nor a link cannot be made again.
+    #[error("it removed something that is neither a regular file nor a symbolic link")]
+    Special,
     /// A replaced file could not be read.
     #[error("a replaced file could not be read: {0}")]
     Unreadable(safe_fs::Error),

@@ -45,12 +45,15 @@ pub(crate) struct Journal<'r> {
     roots: &'r Roots,
     durability: Durability,
     state: State,
+    /// Where the journal is: places below are named from there, so that they are
+    /// found again when all of it was moved.
+    base: Option<PathBuf>,
     /// Where the kernel says that a directory is, asked once for each.
     paths: HashMap<FileId, PathBuf>,
 }
 
 enum State {
-    /// Nothing was intended yet.
+    /// There is none yet.
     New,
     Open(Open),
     /// No directory takes a journal from us so far: what it would say by now.
@@ -71,26 +74,57 @@ impl<'r> Journal<'r> {
             roots,
             durability,
             state: State::New,
+            base: None,
             paths: HashMap::new(),
         }
     }
 
-    /// Writes an intent; `beside` is where the journal goes when the workspace
-    /// directory takes none.
-    pub(crate) fn intend(&mut self, record: &Record, beside: &Dir) -> Result<(), Error> {
-        let mut bytes = Vec::new();
-        record
-            .encode(&mut bytes)
-            .during(Operation::Journal, &self.path())?;
-        match &mut self.state {
-            State::Open(open) => open.append(&bytes),
-            State::New => self.start(bytes, beside).map(|state| self.state = state),
-            State::Nowhere(before) => {
-                let all = [std::mem::take(before), bytes].concat();
-                begin_in([beside], all).map(|state| self.state = state)
-            }
+    /// Makes the journal, if there is none yet: in the workspace directory, or
+    /// `beside` what is changed when that takes no names from us.
+    ///
+    /// It is there before anything is staged, so that no inode that was there
+    /// before it can be one of the transaction's own.
+    pub(crate) fn begin(&mut self, beside: &Dir) -> Result<(), Error> {
+        let begun = match &mut self.state {
+            State::Open(_) => return Ok(()),
+            State::Nowhere(before) => begin_in([beside], std::mem::take(before)),
+            State::New => match self.roots.workspace() {
+                Some(root) => match begin_in([&root.dir], Vec::new()) {
+                    Ok(State::Nowhere(nothing)) => self.begin_beside(beside, nothing),
+                    begun => begun,
+                },
+                None => begin_in([beside], Vec::new()),
+            },
+        };
+        self.state = begun.map_err(|error| self.failed(error))?;
+        if let State::Open(open) = &self.state {
+            self.base = sys::current_path(open.dir.as_fd()).ok().map(PathBuf::from);
         }
-        .map_err(|error| self.failed(error))?;
+        Ok(())
+    }
+
+    /// A journal of somebody else may lie beside another file: look again, then.
+    fn begin_beside(&self, beside: &Dir, records: Vec<u8>) -> io::Result<State> {
+        match self.roots.find_journals() {
+            Ok(found) if found.is_empty() => begin_in([beside], records),
+            _ => Err(io::Error::from_raw_os_error(libc::EEXIST)),
+        }
+    }
+
+    /// Writes an intent.
+    pub(crate) fn intend(&mut self, record: &Record) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        let written = record
+            .encode(&mut bytes)
+            .and_then(|()| match &mut self.state {
+                State::Open(open) => open.append(&bytes),
+                State::Nowhere(before) => {
+                    before.append(&mut bytes);
+                    Ok(())
+                }
+                State::New => Err(io::ErrorKind::NotFound.into()),
+            });
+        written.map_err(|error| self.failed(error))?;
         self.sync()
     }
 
@@ -157,12 +191,10 @@ impl<'r> Journal<'r> {
                 Err(_) => shown.parent().unwrap_or(shown).to_path_buf(),
             }
         });
-        known.clone().into_os_string()
-    }
-
-    fn start(&self, records: Vec<u8>, beside: &Dir) -> io::Result<State> {
-        let root = self.roots.workspace().map(|root| &root.dir);
-        begin_in(root.into_iter().chain([beside]), records)
+        match &self.base {
+            Some(base) => known.strip_prefix(base).unwrap_or(known).into(),
+            None => known.clone().into(),
+        }
     }
 
     fn sync(&self) -> Result<(), Error> {

@@ -76,6 +76,22 @@ pub(crate) enum Record {
 }
 
 impl Record {
+    /// Returns the places that it names, but for temporary ones beside them.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &NamedPlace> {
+        let (one, other) = match self {
+            Self::Rename { from, to, .. } => (Some(from), Some(to)),
+            Self::Stage { temporary: at }
+            | Self::Create { at, .. }
+            | Self::Replace { at, .. }
+            | Self::Remove { at, .. }
+            | Self::MakeDirectory { at }
+            | Self::Rewrite { at, .. }
+            | Self::RemoveDirectory { at, .. } => (Some(at), None),
+            Self::Done => (None, None),
+        };
+        one.into_iter().chain(other)
+    }
+
     /// Appends the record's bytes.
     pub(crate) fn encode(&self, to: &mut Vec<u8>) -> io::Result<()> {
         let bytes = postcard::to_allocvec(self).map_err(io::Error::other)?;
@@ -94,7 +110,7 @@ pub(super) fn header(own: Stamp) -> io::Result<Vec<u8>> {
 /// What a journal says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Contents {
-    /// It was cut off before it said anything.
+    /// It was made and not written: what it begins with is written at once.
     Begun,
     /// It is no journal.
     Foreign,
@@ -104,14 +120,14 @@ pub(super) enum Contents {
 
 /// Reads a journal's bytes, whoever wrote them.
 pub(super) fn parse(bytes: &[u8]) -> Contents {
-    let Some(rest) = bytes.strip_prefix(MAGIC) else {
-        return match MAGIC.starts_with(bytes) {
-            true => Contents::Begun,
-            false => Contents::Foreign,
-        };
-    };
-    let Ok((own, mut rest)) = postcard::take_from_bytes::<Stamp>(rest) else {
+    if bytes.is_empty() {
         return Contents::Begun;
+    }
+    let header = bytes
+        .strip_prefix(MAGIC)
+        .map(postcard::take_from_bytes::<Stamp>);
+    let Some(Ok((own, mut rest))) = header else {
+        return Contents::Foreign;
     };
     let mut records = Vec::new();
     while let Ok((record, tail)) = postcard::take_from_bytes::<Record>(rest) {
@@ -215,16 +231,21 @@ mod tests {
         for length in 0..bytes.len() {
             let whole = ends.iter().filter(|end| **end <= length).count();
             match parse(&bytes[..length]) {
-                Contents::Begun => assert_eq!(whole, 0, "{length} bytes"),
+                Contents::Begun => assert_eq!(length, 0),
                 Contents::Records { records, .. } => assert_eq!(records, all()[..whole - 1]),
-                Contents::Foreign => panic!("{length} bytes"),
+                Contents::Foreign => assert_eq!(whole, 0, "{length} bytes"),
             }
         }
     }
 
     #[test]
     fn other_files_are_foreign() {
-        for text in ["x", "sandpatch journal 2\n", "#!/bin/sh\n"] {
+        for text in [
+            "x",
+            "sandpatch journal 2\n",
+            "#!/bin/sh\n",
+            "sandpatch journal 1\nnotes",
+        ] {
             assert_eq!(parse(text.as_bytes()), Contents::Foreign, "{text}");
         }
     }

@@ -10,12 +10,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
-use nix::sys::stat::SFlag;
+use nix::sys::stat::{FileStat, SFlag};
 
 use super::record::{Contents, NamedPlace, Record, parse};
 use super::{JOURNAL_NAME, named};
@@ -25,7 +25,7 @@ use crate::error::{Context, Error, ErrorKind, Operation};
 use crate::id::{Stamp, Time};
 use crate::location::Location;
 use crate::ops::restore_if_mixed;
-use crate::roots::Roots;
+use crate::roots::{Root, Roots};
 use crate::step::{self, Undone};
 use crate::sys;
 use crate::temporary;
@@ -66,8 +66,11 @@ impl Roots {
     ///
     /// A transaction that is alive is waited for, at most `timeout_ms`; then
     /// the error is [`ErrorKind::Busy`]. A file of the journal's name that is
-    /// none is [`ErrorKind::NotAJournal`]; a change outside the roots cannot be
-    /// taken back and keeps the journal ([`ErrorKind::Outside`]).
+    /// none is [`ErrorKind::NotAJournal`], another user's journal
+    /// [`ErrorKind::ForeignOwner`]: what it says is what that user may do. A place
+    /// outside the roots ([`ErrorKind::Outside`]), or one whose directory is not
+    /// where it was ([`ErrorKind::Unreachable`]), keeps the journal and everything
+    /// as it is.
     pub fn recover(&self, timeout_ms: u64) -> Result<Vec<Recovered>, Error> {
         let mut recovered = Vec::new();
         for root in self.distinct() {
@@ -77,15 +80,18 @@ impl Roots {
         Ok(recovered)
     }
 
-    /// Recovers as [`Roots::recover`] does from a journal that lies beside a
-    /// place, because the workspace directory took none.
-    pub fn recover_beside(
-        &self,
-        at: &Location,
-        timeout_ms: u64,
-    ) -> Result<Option<Recovered>, Error> {
-        let path = at.path().with_file_name(JOURNAL_NAME);
-        self.recover_in(at.dir(), &path, timeout_ms)
+    /// Recovers as [`Roots::recover`] does from journals that lie beside what was
+    /// changed, because the workspace directory takes none from us; nothing where it does.
+    pub fn recover_beside(&self, timeout_ms: u64) -> Result<Vec<Recovered>, Error> {
+        let is_closed = |root: &Root| sys::may_write(root.dir.as_fd()).is_err();
+        if !self.workspace().is_some_and(is_closed) {
+            return Ok(Vec::new());
+        }
+        let mut recovered = Vec::new();
+        for at in self.find_journals()? {
+            recovered.extend(self.recover_in(at.dir(), at.path(), timeout_ms)?);
+        }
+        Ok(recovered)
     }
 
     /// Tells whether a killed transaction left a journal in a root.
@@ -103,7 +109,7 @@ impl Roots {
     fn recover_in(
         &self,
         dir: &Dir,
-        path: &std::path::Path,
+        path: &Path,
         timeout_ms: u64,
     ) -> Result<Option<Recovered>, Error> {
         const OP: Operation = Operation::Recover;
@@ -112,25 +118,46 @@ impl Roots {
         };
         let fault = |kind| Error::new(OP, path, kind);
         let stamp = sys::stamp_fd(journal.as_fd()).during(OP, path)?;
-        let contents = read(&journal).during(OP, path)?;
+        let stat = sys::stat_fd(journal.as_fd()).during(OP, path)?;
+        let own_uid = nix::unistd::Uid::effective().as_raw();
+        if is_plain(&stat) && stat.st_uid != own_uid {
+            return Err(fault(ErrorKind::ForeignOwner { uid: stat.st_uid }));
+        }
+        let contents = match is_plain(&stat) {
+            true => read(&journal).during(OP, path)?,
+            false => return Err(fault(ErrorKind::NotAJournal)),
+        };
         let done = match parse(&contents) {
             Contents::Foreign => return Err(fault(ErrorKind::NotAJournal)),
             Contents::Begun => None,
             Contents::Records { own, .. } if (own.id, own.birth) != (stamp.id, stamp.birth) => {
                 return Err(fault(ErrorKind::NotAJournal));
             }
-            Contents::Records { own, records } => Some(self.carry_out(own, &records)?),
+            Contents::Records { own, records } => Some(self.carry_out(dir, own, &records)?),
         };
         sys::unlink_at(named(dir).0, named(dir).1).during(OP, path)?;
         Ok(done)
     }
 
-    fn carry_out(&self, own: Stamp, records: &[Record]) -> Result<Recovered, Error> {
+    fn carry_out(&self, dir: &Dir, own: Stamp, records: &[Record]) -> Result<Recovered, Error> {
+        let made = records.iter().filter_map(|record| match record {
+            Record::MakeDirectory { at } => Some(at.path()),
+            _ => None,
+        });
         let mut recovery = Recovery {
             roots: self,
+            dir,
+            base: sys::current_path(dir.as_fd()).map_or_else(|_| PathBuf::new(), PathBuf::from),
+            made: made.collect(),
             own,
             conflicts: Vec::new(),
         };
+        // All of it, or nothing is touched yet.
+        for record in records {
+            record
+                .places()
+                .try_for_each(|at| recovery.locate(at).map(drop))?;
+        }
         let direction = match records.last() {
             Some(Record::Done) => Direction::Completed,
             _ => Direction::RolledBack,
@@ -187,14 +214,13 @@ fn wait(dir: &Dir, timeout_ms: u64) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Reads a journal that is a regular file of one name.
+/// Tells whether it is a regular file of one name.
+fn is_plain(stat: &FileStat) -> bool {
+    let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
+    kind == SFlag::S_IFREG && stat.st_nlink == 1
+}
+
 fn read(journal: &OwnedFd) -> io::Result<Vec<u8>> {
-    let stat = sys::stat_fd(journal.as_fd())?;
-    let regular = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
-    if !regular || stat.st_nlink != 1 {
-        // Whatever it is, it begins with something else than a journal.
-        return Ok(b"?".to_vec());
-    }
     let mut bytes = Vec::new();
     File::from(journal.as_fd().try_clone_to_owned()?).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -202,6 +228,11 @@ fn read(journal: &OwnedFd) -> io::Result<Vec<u8>> {
 
 struct Recovery<'r> {
     roots: &'r Roots,
+    /// The journal's directory, and its path now.
+    dir: &'r Dir,
+    base: PathBuf,
+    /// Directories that the transaction made: they may be gone again.
+    made: Vec<PathBuf>,
     own: Stamp,
     conflicts: Vec<Conflict>,
 }
@@ -211,6 +242,7 @@ impl Recovery<'_> {
     fn undo(&mut self, record: &Record) -> Result<(), Error> {
         match record {
             Record::Stage { temporary } => self.undo_stage(temporary),
+            Record::Create { new, .. } | Record::Replace { new, .. } if !self.is_own(new) => Ok(()),
             Record::Create { at, new } => {
                 self.settle(at, at, |place, _| step::undo_create(place, *new))
             }
@@ -296,11 +328,17 @@ impl Recovery<'_> {
 
     fn conflict(&mut self, at: &NamedPlace, kept: &NamedPlace) -> Result<(), Error> {
         let kept = match is_temporary(&kept.name) {
-            true => self.locate(kept)?.filter(exists).map(|_| kept.path()),
+            true => self
+                .locate(kept)?
+                .filter(exists)
+                .map(|_| self.base.join(kept.path())),
             false => None,
         };
-        let path = at.path();
-        self.conflicts.push(Conflict { path, kept });
+        let told = |it: &Conflict| kept.is_some() && it.kept == kept;
+        if !self.conflicts.iter().any(told) {
+            let path = self.base.join(at.path());
+            self.conflicts.push(Conflict { path, kept });
+        }
         Ok(())
     }
 
@@ -309,17 +347,37 @@ impl Recovery<'_> {
         if at.name.as_bytes().contains(&b'/') {
             return Ok(None);
         }
-        let location = match self.roots.resolve(&at.path()) {
-            Ok(location) => location,
-            Err(error) => {
-                return match error.kind() {
-                    ErrorKind::Outside { .. } => Err(error),
-                    ErrorKind::Os | ErrorKind::PermissionDenied => Err(error),
-                    _ => Ok(None),
-                };
-            }
-        };
-        Ok(Some(location).filter(|location| location.missing().is_empty()))
+        match self.roots.resolve(&self.base.join(at.path())) {
+            Ok(location) if location.missing().is_empty() => Ok(Some(location)),
+            Ok(location) => self.unreachable(at, location.path()),
+            Err(error) => match error.kind() {
+                ErrorKind::Outside { .. } | ErrorKind::Os | ErrorKind::PermissionDenied => {
+                    Err(error)
+                }
+                // No transaction was ever there.
+                ErrorKind::Guarded { .. } => Ok(None),
+                _ => self.unreachable(at, error.path()),
+            },
+        }
+    }
+
+    /// What lay in a directory that was made may be gone with it; otherwise it is
+    /// somewhere else now, and nobody knows where.
+    fn unreachable(&self, at: &NamedPlace, shown: &Path) -> Result<Option<Location>, Error> {
+        match self.made.iter().any(|made| at.path().starts_with(made)) {
+            true => Ok(None),
+            false => Err(Error::new(
+                Operation::Recover,
+                shown,
+                ErrorKind::Unreachable,
+            )),
+        }
+    }
+
+    /// Tells whether an inode can be one that the transaction made. On another
+    /// file system the clock may be another.
+    fn is_own(&self, new: &Stamp) -> bool {
+        new.id.dev != self.own.id.dev || is_younger(new, &self.own)
     }
 
     fn undo_stage(&mut self, temporary: &NamedPlace) -> Result<(), Error> {
@@ -341,10 +399,13 @@ impl Recovery<'_> {
         };
         let (dir, name) = sys::pair(&place.dir, &place.name);
         let found = sys::stamp_at(dir, name).during(Operation::Recover, place.path())?;
-        if !found.is_some_and(|found| is_ours(&found)) {
-            return Ok(());
+        match found {
+            None => Ok(()),
+            Some(found) if is_ours(&found) => {
+                sys::unlink_at(dir, name).during(Operation::Recover, place.path())
+            }
+            Some(_) => self.conflict(temporary, temporary),
         }
-        sys::unlink_at(dir, name).during(Operation::Recover, place.path())
     }
 
     /// Removes a directory that was made since the journal, and is empty.
@@ -388,8 +449,21 @@ impl Recovery<'_> {
         };
         match restored {
             true => Ok(()),
-            false => self.conflict(at, at),
+            false => self.keep_old(at, old),
         }
+    }
+
+    /// Puts the old bytes of a file that has others by now beside the journal.
+    fn keep_old(&mut self, at: &NamedPlace, old: &[u8]) -> Result<(), Error> {
+        const OP: Operation = Operation::Recover;
+        let shown = self.base.join(at.path());
+        let name = temporary::name("-old").during(OP, &shown)?;
+        let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_NOFOLLOW;
+        let file = sys::make_at(self.dir.as_fd(), &name, flags, 0o600).during(OP, &shown)?;
+        sys::write_all_at(file.as_fd(), old, 0).during(OP, &shown)?;
+        let kept = Some(self.base.join(name));
+        self.conflicts.push(Conflict { path: shown, kept });
+        Ok(())
     }
 }
 

@@ -112,6 +112,20 @@ impl Tree {
         }
     }
 
+    /// Returns the only temporary file of the workspace.
+    fn temporary(&self) -> PathBuf {
+        let is_ours = |path: &PathBuf| {
+            crate::temporary::is_temporary(path.file_name().unwrap().as_encoded_bytes())
+        };
+        let entries = fs::read_dir(self.path("ws")).unwrap();
+        let mut found: Vec<_> = entries
+            .map(|it| it.unwrap().path())
+            .filter(is_ours)
+            .collect();
+        assert_eq!(found.len(), 1);
+        found.remove(0)
+    }
+
     fn stamp(&self, name: &str) -> crate::id::Stamp {
         sys::stamp_at(nix::fcntl::AT_FDCWD, self.path(name).as_os_str())
             .unwrap()
@@ -210,6 +224,9 @@ fn half_written_content_is_put_back() {
     fs::write(tree.path("ws/d/c"), "neither old nor new").unwrap();
     let recovered = tree.roots.recover(0).unwrap().remove(0);
     assert_eq!(recovered.conflicts.len(), 1, "{:?}", recovered.conflicts);
+    let kept = recovered.conflicts[0].kept.clone().unwrap();
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "old ws/d/c");
+    fs::remove_file(kept).unwrap();
     fs::write(tree.path("ws/d/c"), "old ws/d/c").unwrap();
     drop(tree.change_everything());
     // As a kill in the middle leaves it: the end has grown, the beginning is new.
@@ -270,10 +287,16 @@ fn other_things_of_the_name_are_refused() {
 fn a_journal_that_was_only_begun_is_removed() {
     let tree = Tree::new();
     let before = tree.listing();
-    for text in ["", "sandpatch jour", "sandpatch journal 1\n\u{1}"] {
-        fs::write(tree.path("ws").join(JOURNAL_NAME), text).unwrap();
-        assert_eq!(tree.roots.recover(0).unwrap(), [], "{text:?}");
-        assert_eq!(tree.listing(), before);
+    let journal = tree.path("ws").join(JOURNAL_NAME);
+    fs::write(&journal, "").unwrap();
+    assert_eq!(tree.roots.recover(0).unwrap(), []);
+    assert_eq!(tree.listing(), before);
+    // What has something in it may be somebody's notes.
+    for text in ["sandpatch jour", "sandpatch journal 1\nnotes"] {
+        fs::write(&journal, text).unwrap();
+        let error = tree.roots.recover(0).unwrap_err();
+        assert_eq!(error.kind(), &ErrorKind::NotAJournal);
+        assert_eq!(fs::read_to_string(&journal).unwrap(), text);
     }
 }
 
@@ -365,6 +388,111 @@ fn a_forged_journal_removes_no_other_file() {
     ]);
     tree.roots.recover(0).unwrap();
     assert_eq!(tree.listing(), before);
+}
+
+/// Nothing that was there before the journal can be what a transaction made.
+#[test]
+fn a_forged_journal_cannot_call_an_old_file_new() {
+    let tree = Tree::new();
+    let before = tree.listing();
+    let (a, b) = (tree.stamp("ws/a"), tree.stamp("ws/b"));
+    // Longer than a tick of the clock that files are dated by.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    tree.forge(&[
+        Record::Create {
+            at: tree.place("ws/a"),
+            new: a,
+        },
+        Record::Replace {
+            at: tree.place("ws/b"),
+            temporary: "link".into(),
+            new: b,
+            old: tree.stamp("ws/link"),
+        },
+    ]);
+    tree.roots.recover(0).unwrap();
+    assert_eq!(tree.listing(), before);
+}
+
+#[test]
+fn a_workspace_that_was_moved_is_recovered() {
+    let tree = Tree::new();
+    let before = tree.listing();
+    drop(tree.change_everything());
+    fs::rename(tree.path("ws"), tree.path("moved")).unwrap();
+    let moved = tree.path("moved");
+    let roots = Roots::open(
+        &moved,
+        std::slice::from_ref(&moved),
+        &[],
+        Resolver::detect(),
+    )
+    .unwrap();
+    let recovered = roots.recover(0).unwrap();
+    assert_eq!(recovered[0].conflicts, []);
+    fs::rename(&moved, tree.path("ws")).unwrap();
+    assert_eq!(tree.listing(), before);
+}
+
+#[test]
+fn a_directory_that_was_moved_keeps_everything_as_it_is() {
+    let tree = Tree::new();
+    let before = tree.listing();
+    drop(tree.change_everything());
+    fs::rename(tree.path("ws/d"), tree.path("ws/elsewhere")).unwrap();
+    let during = tree.listing();
+    let error = tree.roots.recover(0).unwrap_err();
+    assert_eq!(error.kind(), &ErrorKind::Unreachable, "{error}");
+    assert_eq!(tree.listing(), during);
+    fs::rename(tree.path("ws/elsewhere"), tree.path("ws/d")).unwrap();
+    tree.roots.recover(0).unwrap();
+    assert_eq!(tree.listing(), before);
+}
+
+/// A recovery may be killed after it has removed a directory that was made.
+#[test]
+fn a_directory_that_was_made_may_be_gone_already() {
+    let tree = Tree::new();
+    let before = tree.listing();
+    drop(tree.change_everything());
+    fs::remove_dir_all(tree.path("ws/x")).unwrap();
+    assert_eq!(tree.roots.recover(0).unwrap()[0].conflicts, []);
+    assert_eq!(tree.listing(), before);
+}
+
+#[test]
+fn what_replaced_a_file_before_we_did_stays_and_leaves_nothing() {
+    let tree = Tree::new();
+    let at = tree.at("a");
+    let mut transaction = Transaction::begin(&tree.roots, Durability::Process);
+    let staged = tree.new_file(&mut transaction, at.dir());
+    transaction.replace(staged, &at, &tree.pinned("a")).unwrap();
+    drop(transaction);
+    // As if the kill had come between the naming and the swap, and then an editor.
+    let temporary = tree.temporary();
+    fs::rename(tree.path("ws/a"), tree.path("ws/new")).unwrap();
+    fs::remove_file(&temporary).unwrap();
+    fs::rename(tree.path("ws/new"), &temporary).unwrap();
+    fs::write(tree.path("ws/a"), "theirs").unwrap();
+    assert_eq!(tree.roots.recover(0).unwrap()[0].conflicts, []);
+    assert_eq!(fs::read_to_string(tree.path("ws/a")).unwrap(), "theirs");
+    assert!(!temporary.exists());
+}
+
+#[test]
+fn the_journal_of_another_user_is_not_believed() {
+    if !nix::unistd::Uid::effective().is_root() {
+        println!("skipped: only root can give a file away");
+        return;
+    }
+    let tree = Tree::new();
+    drop(tree.change_everything());
+    let journal = tree.path("ws").join(JOURNAL_NAME);
+    std::os::unix::fs::chown(&journal, Some(12345), None).unwrap();
+    let during = tree.listing();
+    let error = tree.roots.recover(0).unwrap_err();
+    assert_eq!(error.kind(), &ErrorKind::ForeignOwner { uid: 12345 });
+    assert_eq!(tree.listing(), during);
 }
 
 #[test]

@@ -149,6 +149,9 @@ pub fn recover_quietly(directory: &Path, policy: &PolicyFlags) -> Result<(), Exi
 }
 
 fn killed(number: i32) -> Exit {
-    render::error(&format!("Error: signal {number} ended the patch stage"));
+    render::error(&format!(
+        "Error: signal {number} ended the patch stage\n  \
+        hint: what it had begun the next patch ends, or 'sandpatch undo --recover'"
+    ));
     u8::try_from(number).map_or(Exit::DoesNotApply, Exit::Signal)
 }
