@@ -7,21 +7,21 @@
     reason = "test helpers fail the test that called them"
 )]
 
-use std::collections::BTreeMap;
+#[path = "support/listing.rs"]
+mod listing;
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use apply_patch::undo::Recorded;
 use apply_patch::{Options, UndoError, apply, parse, undo};
+use listing::{Listing, listing};
 use safe_fs::{Resolver, Roots};
 
 struct Tree {
     temp: tempfile::TempDir,
 }
-
-/// What a name is: kind and mode, content or target.
-type Listing = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
 impl Tree {
     fn new(files: &[(&str, &str)]) -> Self {
@@ -69,28 +69,7 @@ impl Tree {
     }
 
     fn listing(&self) -> Listing {
-        fn walk(root: &Path, dir: &Path, found: &mut Listing) {
-            for entry in fs::read_dir(dir).unwrap() {
-                let path = entry.unwrap().path();
-                let meta = fs::symlink_metadata(&path).unwrap();
-                let content = match meta.file_type() {
-                    kind if kind.is_file() => fs::read(&path).unwrap(),
-                    kind if kind.is_symlink() => fs::read_link(&path)
-                        .unwrap()
-                        .into_os_string()
-                        .into_encoded_bytes(),
-                    _ => Vec::new(),
-                };
-                let name = path.strip_prefix(root).unwrap().to_path_buf();
-                found.insert(name, (meta.mode(), content));
-                if meta.is_dir() {
-                    walk(root, &path, found);
-                }
-            }
-        }
-        let mut found = Listing::new();
-        walk(self.temp.path(), self.temp.path(), &mut found);
-        found
+        listing(self.temp.path())
     }
 
     /// Applies a patch that changes the tree, takes it back, and compares.
@@ -158,6 +137,14 @@ fn many_operations_are_taken_back_together() {
 fn a_name_that_a_rename_freed_is_taken_back_too() {
     let tree = tree();
     tree.there_and_back("*** Update File: a\n*** Move to: q\n*** Add File: a\n+new\n");
+}
+
+#[test]
+fn of_a_patch_that_changes_nothing_nothing_is_recorded() {
+    let tree = tree();
+    let before = tree.listing();
+    assert_eq!(tree.apply("*** Update File: a\n@@\n-two\n+two\n"), b"");
+    assert_eq!(tree.listing(), before);
 }
 
 #[test]
