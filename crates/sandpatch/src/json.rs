@@ -223,6 +223,10 @@ fn errors(outcome: &Outcome) -> Vec<ErrorEntry<'_>> {
         Outcome::NotUndone(UndoError::Changed(paths)) => {
             paths.iter().map(|path| changed_since(path)).collect()
         }
+        Outcome::NothingTaken(refusal) => vec![ErrorEntry {
+            hint: refusal.hint(),
+            ..plain(refusal.name(), refusal.to_string())
+        }],
         Outcome::NotUndone(problem) => vec![plain("not-undone", problem.to_string())],
         Outcome::NotARecord(problem) => vec![plain("not-a-record", problem.to_string())],
         Outcome::NotAPatch(problem) => vec![ErrorEntry::from(problem)],
@@ -255,7 +259,7 @@ fn changed_since(path: &Path) -> ErrorEntry<'_> {
     ErrorEntry {
         kind: "changed-since",
         path: path.to_str(),
-        message: format!("{} was changed since the patch was applied", path.display()),
+        message: words::changed_since(path),
         ..ErrorEntry::default()
     }
 }
