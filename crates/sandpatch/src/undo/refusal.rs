@@ -65,6 +65,7 @@ impl Refusal {
     /// Returns what the reader could do next.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Nothing(_) => Some("apply --json says why a patch cannot be undone".to_owned()),
             Self::Unknown(_) => {
                 Some("sandpatch undo --list shows those of this directory".to_owned())
             }
