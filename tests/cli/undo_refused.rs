@@ -240,6 +240,57 @@ fn a_body_that_is_no_record_is_refused_by_the_stage() {
     }
 }
 
+/// Puts another body in the place of the one that the sandboxed stage wrote.
+fn forge(place: &Place, body: &[u8]) {
+    let path = records(place).remove(0);
+    let bytes = fs::read(&path).unwrap();
+    let (rest, magic) = bytes.split_last_chunk::<8>().unwrap();
+    let (rest, length) = rest.split_last_chunk::<4>().unwrap();
+    assert_eq!(magic, b"sndpatch");
+    let header = &rest[rest.len() - u32::from_le_bytes(*length) as usize..];
+    let forged = [&b"sandpatch undo 1\n"[..], body, header, length, magic].concat();
+    fs::write(&path, &forged).unwrap();
+    let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+    let (name, _) = name.rsplit_once('.').unwrap();
+    let name = format!("{name}.{:016x}", forged.len());
+    fs::rename(&path, path.with_file_name(name)).unwrap();
+}
+
+/// What a record says is believed no more than a patch.
+#[test]
+fn a_forged_body_reaches_no_more_than_a_patch() {
+    for identity in Identity::all() {
+        let paths = [
+            ("x", 0),
+            (".git/hooks/x", 3),
+            (".git/x", 3),
+            ("../out/x", 3),
+            ("out/x", 3),
+        ];
+        for (path, code) in paths {
+            let place = place(identity);
+            place.mkdir("ws/.git/hooks");
+            place.link("ws/out", "../out");
+            apply(&place, &[], UPDATE);
+            let before = Tree::of(place.top());
+            // One change: a link of this path to "a" was removed.
+            let length = u8::try_from(path.len()).unwrap();
+            forge(
+                &place,
+                &[&[1, 2, 0, length], path.as_bytes(), &[2, 0, 1, b'a']].concat(),
+            );
+            let (forged, outcome) = (Tree::of(place.top()), undo(&place, &[]));
+            assert_eq!(outcome.ended, Ended::Code(code), "{path}: {outcome}");
+            let is_made = place.ws().join(path).is_symlink();
+            assert_eq!(is_made, code == 0, "{path}");
+            if code != 0 {
+                assert_eq!(forged.difference(&Tree::of(place.top())), "", "{path}");
+                assert_ne!(before.difference(&forged), "", "it was forged");
+            }
+        }
+    }
+}
+
 #[test]
 fn the_newest_is_not_passed_over_when_it_cannot_be_read() {
     for identity in Identity::all() {

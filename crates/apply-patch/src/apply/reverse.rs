@@ -1,13 +1,14 @@
 //! Takes an applied patch back, by its record: observe, plan, commit, as a patch does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use safe_fs::Roots;
 
 use super::commit::{self, Interrupted};
-use super::observe::{Observed, observe_places};
+use super::observe::{Observed, lexical, observe_places};
 use super::{ApplyError, Stopped, transact};
+use crate::failure::{Cause, Failure, FailureKind};
 use crate::options::Options;
 use crate::plan::Plan;
 use crate::plan::snapshot::SlotId;
@@ -48,6 +49,10 @@ pub fn undo(record: &Recorded, roots: &Roots, options: &Options) -> Result<Repor
     let mut changed = Vec::new();
     let done = transact(&patch, roots, || {
         let (mut observed, slots) = observe(record, roots);
+        let refused = refused(record, &slots, roots);
+        if !refused.is_empty() {
+            return Err(Interrupted::Failed(ApplyError::Failed(refused)).into());
+        }
         let plan = match reverse(record, &found(&observed, &slots)) {
             Ok(reverse) => Plan {
                 effects: reverse.effects,
@@ -75,11 +80,34 @@ pub fn undo(record: &Recorded, roots: &Roots, options: &Options) -> Result<Repor
     }
 }
 
-type Slots = BTreeMap<PathBuf, Result<SlotId, crate::failure::Cause>>;
+type Slots = BTreeMap<PathBuf, Result<SlotId, Cause>>;
 
 fn observe(record: &Recorded, roots: &Roots) -> (Observed, Slots) {
     let read = record.read_paths();
     observe_places(record.paths(), roots, |path| read.contains(path))
+}
+
+/// Returns the places that the policy refuses, by their changes.
+fn refused(record: &Recorded, slots: &Slots, roots: &Roots) -> Vec<Failure> {
+    let mut seen = BTreeSet::new();
+    let mut failures = Vec::new();
+    for (operation, change) in record.changes.iter().enumerate() {
+        for path in change.paths().filter(|path| seen.insert(*path)) {
+            let Some(Err(cause)) = slots.get(path) else {
+                continue;
+            };
+            if cause.is_policy() {
+                failures.push(Failure {
+                    operation,
+                    line: operation + 1,
+                    path: path.to_string_lossy().into_owned(),
+                    absolute: lexical(roots.base_path(), path),
+                    kind: FailureKind::Write(cause.clone()),
+                });
+            }
+        }
+    }
+    failures
 }
 
 fn found<'a>(observed: &'a Observed, slots: &Slots) -> BTreeMap<PathBuf, Found<'a>> {
