@@ -284,6 +284,8 @@ fn a_forged_body_reaches_no_more_than_a_patch() {
             let is_made = place.ws().join(path).is_symlink();
             assert_eq!(is_made, code == 0, "{path}");
             if code != 0 {
+                let said = format!("\n  path {path}\n  hint: ");
+                assert!(outcome.stderr_text().contains(&said), "{outcome}");
                 assert_eq!(forged.difference(&Tree::of(place.top())), "", "{path}");
                 assert_ne!(before.difference(&forged), "", "it was forged");
             }

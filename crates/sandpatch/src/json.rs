@@ -280,6 +280,8 @@ impl<'a> From<&'a ParseError> for ErrorEntry<'a> {
 impl<'a> From<&'a Failure> for ErrorEntry<'a> {
     fn from(failure: &'a Failure) -> Self {
         let (step, cause) = step(&failure.kind);
+        // An undo has neither.
+        let has_line = failure.line > 0;
         let chunks = match &failure.kind {
             FailureKind::Edit(EditError::Chunks(chunks)) => {
                 let chunk = |chunk| Chunk::new(chunk, &failure.path);
@@ -289,8 +291,8 @@ impl<'a> From<&'a Failure> for ErrorEntry<'a> {
         };
         Self {
             kind: failure.kind.name(),
-            operation: Some(failure.operation + 1),
-            line: Some(failure.line),
+            operation: has_line.then_some(failure.operation + 1),
+            line: has_line.then_some(failure.line),
             path: Some(&failure.path),
             message: words::shortened(&failure.to_string()),
             step,

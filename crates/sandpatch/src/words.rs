@@ -16,12 +16,14 @@ pub fn details(failure: &Failure) -> Vec<String> {
         FailureKind::Edit(error) => error.details(&shown(&failure.absolute)),
         _ => Vec::new(),
     };
-    lines.push(format!(
-        "in operation {} (line {} of the patch), path {}",
-        failure.operation + 1,
-        failure.line,
-        shown(Path::new(&failure.path))
-    ));
+    let path = shown(Path::new(&failure.path));
+    lines.push(match failure.line {
+        0 => format!("path {path}"),
+        line => format!(
+            "in operation {} (line {line} of the patch), path {path}",
+            failure.operation + 1
+        ),
+    });
     lines.extend(hint(&failure.kind).map(|hint| format!("hint: {hint}")));
     lines
 }

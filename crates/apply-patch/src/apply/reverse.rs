@@ -17,6 +17,9 @@ use crate::syntax::ast::{Body, MoveTo, Operation, Patch};
 use crate::undo::Recorded;
 use crate::undo::plan::{Found, reverse};
 
+/// An undo has no text whose lines could be counted.
+const NO_LINE: usize = 0;
+
 /// Why a patch was not taken back; the files are as they were.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -99,7 +102,7 @@ fn refused(record: &Recorded, slots: &Slots, roots: &Roots) -> Vec<Failure> {
             if cause.is_policy() {
                 failures.push(Failure {
                     operation,
-                    line: operation + 1,
+                    line: NO_LINE,
                     path: path.to_string_lossy().into_owned(),
                     absolute: lexical(roots.base_path(), path),
                     kind: FailureKind::Write(cause.clone()),
@@ -146,14 +149,14 @@ impl Words {
 
     fn patch(&self) -> Patch<'_> {
         Patch {
-            operations: self.paths.iter().enumerate().map(operation).collect(),
+            operations: self.paths.iter().map(operation).collect(),
             environment_id: None,
         }
     }
 }
 
-fn operation<'w>((index, (path, to)): (usize, &'w (String, Option<String>))) -> Operation<'w> {
-    let line = index + 1;
+fn operation((path, to): &(String, Option<String>)) -> Operation<'_> {
+    let line = NO_LINE;
     let Some(to) = to else {
         let body = Body::Add { lines: Vec::new() };
         return Operation { path, line, body };
