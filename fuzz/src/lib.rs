@@ -8,6 +8,7 @@ mod file;
 mod model;
 pub mod parse;
 pub mod plan;
+pub mod record;
 mod spelling;
 #[path = "../../crates/apply-patch/tests/support/tree.rs"]
 mod tree;

@@ -16,6 +16,9 @@ mod large_input;
 mod run_codes;
 mod signals;
 mod undo;
+mod undo_kept;
+mod undo_refused;
+mod undo_take;
 
 use std::time::Duration;
 

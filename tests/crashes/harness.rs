@@ -53,7 +53,8 @@ impl Totals {
     /// Says how many kills there were and what came of them.
     pub fn report(&self, harness: &Harness, what: &str) {
         eprintln!(
-            "crash totals: {}, {} calls from the staging on: {} kills {what}: {} old, {} new, {} broken",
+            "crash totals: {}{}, {} calls from the staging on: {} kills {what}: {} old, {} new, {} broken",
+            harness.scenario.prefix(),
             harness.scenario.name,
             harness.calls(),
             self.old + self.new + self.broken.len(),
@@ -88,8 +89,8 @@ impl Harness {
     pub fn new(scenario: Scenario) -> Self {
         let (old, new) = scenario.old_and_new();
         scenario.reset();
-        let patch = scenario.patch.as_bytes();
-        let watched = trace::run(scenario.inner(), patch, Landmark::Staging, Plan::Watch);
+        let input = scenario.input();
+        let watched = trace::run(scenario.command(), &input, Landmark::Staging, Plan::Watch);
         assert!(watched.outcome.succeeded(), "{}", watched.outcome);
         assert_eq!(scenario.tree(), new, "watching changes the result");
         assert!(watched.calls.len() > 20, "{:?}", watched.calls);
@@ -143,8 +144,8 @@ impl Harness {
     /// Says where the kill was.
     fn kill_patch(&self, index: usize, side: Side) -> String {
         self.scenario.reset();
-        let (patch, plan) = (self.scenario.patch.as_bytes(), Plan::Kill(index, side));
-        let killed = trace::run(self.scenario.inner(), patch, Landmark::Staging, plan);
+        let (input, plan) = (self.scenario.input(), Plan::Kill(index, side));
+        let killed = trace::run(self.scenario.command(), &input, Landmark::Staging, plan);
         let Some(call) = killed.hit else {
             panic!("call {index} of {} never came", self.calls());
         };
@@ -167,7 +168,7 @@ impl Harness {
             Ok(()) if now == self.new => return Verdict::New,
             Ok(()) => String::new(),
         };
-        let name = self.scenario.name;
+        let name = format!("{}{}", self.scenario.prefix(), self.scenario.name);
         let differs = now.neither(&self.old, &self.new);
         Verdict::Broken(format!("{name}: {at}: {problem}\n{differs}"))
     }

@@ -4,7 +4,8 @@
 //! next run recovers; then the tree is the old one or the new one, entirely,
 //! with no name of sandpatch's own in it. The next run is `sandpatch undo
 //! --recover`, another patch or a command, in turn. Recovery itself is killed at
-//! each of its calls, too, and done again.
+//! each of its calls, too, and done again. An undo is a transaction like a
+//! patch, and is killed like one.
 //!
 //! `CRASH_TEST=full` (`scripts/crash-test`) does all recoveries after a kill on
 //! either side of each call, and kills the recoveries of more of them at every
@@ -76,6 +77,27 @@ fn in_place() {
 }
 
 #[test]
+fn undo_of_two_operations() {
+    every_call(Scenario::two().undone());
+}
+
+#[test]
+fn undo_of_twenty_operations() {
+    every_call(Scenario::twenty().undone());
+}
+
+#[test]
+fn undo_in_place() {
+    every_call(Scenario::in_place().undone());
+}
+
+#[test]
+fn undo_of_twenty_operations_on_a_poor_file_system() {
+    degrade::without_unnamed_files_and_exchange();
+    every_call(Scenario::twenty().undone());
+}
+
+#[test]
 fn twenty_operations_on_a_poor_file_system() {
     degrade::without_unnamed_files_and_exchange();
     every_call(Scenario::twenty());
@@ -116,6 +138,11 @@ fn recovery_of_twenty_operations_is_killed() {
 fn recovery_of_two_operations_on_a_poor_file_system_is_killed() {
     degrade::without_unnamed_files_and_exchange();
     killed_recovery(Scenario::two(), 10);
+}
+
+#[test]
+fn recovery_of_an_undo_is_killed() {
+    killed_recovery(Scenario::two().undone(), 10);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ pub struct Scenario {
     /// Where it happens.
     pub place: Place,
     build: fn(&Place),
+    is_undone: bool,
 }
 
 impl Scenario {
@@ -60,10 +61,24 @@ impl Scenario {
             patch: format!("*** Begin Patch\n{patch}*** End Patch\n"),
             place: Place::new(identity),
             build,
+            is_undone: false,
         }
     }
 
-    /// Makes the workspace anew, as it is before the patch.
+    /// The same, but what is watched is how the patch is taken back.
+    #[must_use]
+    pub fn undone(mut self) -> Self {
+        self.is_undone = true;
+        self
+    }
+
+    /// What stands before the name in reports.
+    #[must_use]
+    pub fn prefix(&self) -> &'static str {
+        if self.is_undone { "undo of " } else { "" }
+    }
+
+    /// Makes the workspace anew, as it is before the patch, or before it is undone.
     pub fn reset(&self) {
         let ws = self.place.ws();
         if fs::remove_dir_all(&ws).is_err() {
@@ -72,6 +87,53 @@ impl Scenario {
         }
         self.place.mkdir("ws");
         (self.build)(&self.place);
+        if self.is_undone {
+            self.apply();
+        }
+    }
+
+    /// Applies the patch with a record.
+    fn apply(&self) {
+        let records = self.records();
+        if records.exists() {
+            fs::remove_dir_all(&records).expect("remove the records");
+        }
+        let mut command = self.place.command(self.place.exe());
+        command.args(["apply", "--dialect", "codex", "--backend", "none"]);
+        let outcome = limited::run(command, self.patch.as_bytes(), LIMIT);
+        assert!(outcome.succeeded(), "{}: {outcome}", self.name);
+    }
+
+    fn records(&self) -> PathBuf {
+        self.place.top().join("home/state/sandpatch/undo")
+    }
+
+    /// What the command reads: the patch, or the one record that there is.
+    #[must_use]
+    pub fn input(&self) -> Vec<u8> {
+        const END: &[u8] = b"sndpatch";
+        if !self.is_undone {
+            return self.patch.as_bytes().to_vec();
+        }
+        let mut records = fs::read_dir(self.records()).expect("records");
+        let record = records.next().expect("a record").expect("a record").path();
+        let record = fs::read(record).expect("the record");
+        // The header's length and the last bytes are behind the header.
+        let rest = record.strip_suffix(END).expect("the end of a record");
+        let (rest, length) = rest.split_last_chunk().expect("a length");
+        let header = u32::from_le_bytes(*length) as usize;
+        rest[..rest.len() - header].to_vec()
+    }
+
+    /// The command that does what is watched, unsandboxed.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let mut command = self.inner();
+        if self.is_undone {
+            command.args(["--hand-off=1", "--task=undo", "--dialect=safe"]);
+            command.args(["--codes=own", "--root=."]);
+        }
+        command
     }
 
     /// The command that applies a patch from its standard input, unsandboxed.
@@ -105,7 +167,7 @@ impl Scenario {
         Tree::of(&self.place.ws())
     }
 
-    /// The tree before and after the patch, made by a run that nobody disturbs.
+    /// The tree before and after the patch, or its undo, made by a run that nobody disturbs.
     ///
     /// # Panics
     /// When the patch does not apply, or changes nothing.
@@ -113,7 +175,7 @@ impl Scenario {
     pub fn old_and_new(&self) -> (Tree, Tree) {
         self.reset();
         let old = self.tree();
-        let outcome = limited::run(self.inner(), self.patch.as_bytes(), LIMIT);
+        let outcome = limited::run(self.command(), &self.input(), LIMIT);
         assert!(outcome.succeeded(), "{}: {outcome}", self.name);
         let new = self.tree();
         assert_ne!(old, new, "{}", self.name);

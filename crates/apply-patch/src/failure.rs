@@ -221,7 +221,7 @@ pub fn shown(path: &Path) -> String {
 pub struct Failure {
     /// The index of the operation in the patch.
     pub operation: usize,
-    /// The line of the operation's header.
+    /// The line of the operation's header; 0 of an undo, which has no lines.
     pub line: usize,
     /// The path as the patch spells it.
     pub path: String,

@@ -3,17 +3,26 @@
 //!
 //! The model knows nothing of staging, swaps or inodes. It refuses what the
 //! rules refuse (docs/compatibility.md, "Moves"), and says so independently.
+//!
+//! What was applied is taken back by its record: to the very tree of before, or,
+//! when a file was changed since, not at all.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     reason = "a test may end with a panic"
 )]
 
+#[path = "support/listing.rs"]
+mod listing;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
-use apply_patch::{ApplyError, Options, parse};
+use apply_patch::undo::Recorded;
+use apply_patch::{ApplyError, Options, UndoError, parse};
+use listing::{Listing, listing};
 use proptest::prelude::*;
 use safe_fs::{Resolver, Roots};
 
@@ -218,6 +227,82 @@ fn litter(directory: &Path, prefix: &str) -> Vec<String> {
     found
 }
 
+/// Lays the first files out, each with a mode of its own.
+fn lay_out(top: &Path, present: &[bool]) -> Tree {
+    const MODES: [u32; 6] = [0o644, 0o755, 0o600, 0o640, 0o700, 0o664];
+    let mut start = Tree::new();
+    for (index, name) in NAMES.into_iter().enumerate() {
+        if present[index] {
+            let content = format!("first of {name}\nlast of {name}\n");
+            let path = top.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, &content).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(MODES[index])).unwrap();
+            start.insert(name, content);
+        }
+    }
+    start
+}
+
+/// Changes one of the places that the patch changed, by turns, and returns it
+/// with what puts it back.
+fn disturb<'a>(
+    top: &'a Path,
+    (start, after): (&Tree, &Tree),
+    pick: usize,
+) -> Option<(&'static str, impl FnOnce() + 'a)> {
+    let changed = |name: &&&str| start.get(**name) != after.get(**name);
+    let changed: Vec<&&str> = NAMES.iter().filter(changed).collect();
+    let name = **changed.get(pick % changed.len().max(1))?;
+    let (path, was) = (top.join(name), after.get(name).cloned());
+    if pick.is_multiple_of(3) && was.is_some() {
+        let mode = fs::metadata(&path).unwrap().permissions();
+        fs::remove_file(&path).unwrap();
+        return Some((name, put_back(path, was, Some(mode))));
+    }
+    fs::write(&path, "theirs\n").unwrap();
+    Some((name, put_back(path, was, None)))
+}
+
+fn put_back(path: PathBuf, was: Option<String>, mode: Option<fs::Permissions>) -> impl FnOnce() {
+    move || match was {
+        Some(content) => {
+            fs::write(&path, content).unwrap();
+            if let Some(mode) = mode {
+                fs::set_permissions(&path, mode).unwrap();
+            }
+        }
+        None => fs::remove_file(&path).unwrap(),
+    }
+}
+
+/// Takes a patch back, after an attempt that somebody's change keeps from it.
+fn taken_back(
+    top: &Path,
+    (start, after): (&Tree, &Tree),
+    (roots, record): (&Roots, &[u8]),
+    pick: usize,
+) -> Result<Listing, TestCaseError> {
+    if record.is_empty() {
+        prop_assert_eq!(start, after, "something was changed and nothing recorded");
+        return Ok(listing(top));
+    }
+    let record = Recorded::parse(record).unwrap();
+    let undo = || apply_patch::undo(&record, roots, &Options::safe());
+    if let Some((name, put_back)) = disturb(top, (start, after), pick) {
+        let before = listing(top);
+        match undo() {
+            Err(UndoError::Changed(paths)) => prop_assert_eq!(paths, [Path::new(name)]),
+            other => prop_assert!(false, "{name} was changed: {other:?}"),
+        }
+        prop_assert_eq!(listing(top), before, "{} was changed", name);
+        put_back();
+    }
+    let undone = undo();
+    prop_assert!(undone.is_ok(), "{undone:?}");
+    Ok(listing(top))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases.max(400),
@@ -231,26 +316,30 @@ proptest! {
         ops in proptest::collection::vec(op(), 1..7),
         replaces in any::<bool>(),
         walk in any::<bool>(),
+        pick in any::<u8>(),
     ) {
         let top = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
-        let mut start = Tree::new();
-        for (name, _) in NAMES.iter().zip(&present).filter(|(_, present)| **present) {
-            let content = format!("first of {name}\nlast of {name}\n");
-            let path = top.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, &content).unwrap();
-            start.insert(name, content);
-        }
+        let start = lay_out(top.path(), &present);
+        let before = listing(top.path());
         let (text, expected) = spell(&ops, &start, replaces);
         let parsed = parse(&text).unwrap();
         let options = if replaces { Options::codex() } else { Options::safe() };
         let resolver = if walk { Resolver::Walk } else { Resolver::Openat2 };
         let roots = Roots::open(top.path(), &[top.path().to_path_buf()], &[], resolver).unwrap();
-        let result = apply_patch::apply(&parsed.patch, &roots, &options, None);
+        let mut record = Vec::new();
+        let result = apply_patch::apply(&parsed.patch, &roots, &options, Some(&mut record));
         let after = files(top.path());
         match (result, expected) {
-            (Ok(_), Some(expected)) => prop_assert_eq!(after, expected, "{}", text),
-            (Err(ApplyError::Failed(_)), None) => prop_assert_eq!(after, start, "{}", text),
+            (Ok(_), Some(expected)) => {
+                prop_assert_eq!(&after, &expected, "{}", text);
+                let trees = (&start, &after);
+                let restored = taken_back(top.path(), trees, (&roots, &record), pick.into());
+                prop_assert_eq!(restored?, before, "{}", text);
+            }
+            (Err(ApplyError::Failed(_)), None) => {
+                prop_assert_eq!(after, start, "{}", text);
+                prop_assert_eq!(&record, b"");
+            }
             (result, expected) => prop_assert!(
                 false, "{result:?}\nthe model says {expected:?}\n{text}"
             ),

@@ -7,21 +7,22 @@
     reason = "test helpers fail the test that called them"
 )]
 
-use std::collections::BTreeMap;
+#[path = "support/listing.rs"]
+mod listing;
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use apply_patch::undo::Recorded;
 use apply_patch::{Options, UndoError, apply, parse, undo};
+use listing::{Listing, listing};
+use proptest::prelude::*;
 use safe_fs::{Resolver, Roots};
 
 struct Tree {
     temp: tempfile::TempDir,
 }
-
-/// What a name is: kind and mode, content or target.
-type Listing = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
 impl Tree {
     fn new(files: &[(&str, &str)]) -> Self {
@@ -69,28 +70,7 @@ impl Tree {
     }
 
     fn listing(&self) -> Listing {
-        fn walk(root: &Path, dir: &Path, found: &mut Listing) {
-            for entry in fs::read_dir(dir).unwrap() {
-                let path = entry.unwrap().path();
-                let meta = fs::symlink_metadata(&path).unwrap();
-                let content = match meta.file_type() {
-                    kind if kind.is_file() => fs::read(&path).unwrap(),
-                    kind if kind.is_symlink() => fs::read_link(&path)
-                        .unwrap()
-                        .into_os_string()
-                        .into_encoded_bytes(),
-                    _ => Vec::new(),
-                };
-                let name = path.strip_prefix(root).unwrap().to_path_buf();
-                found.insert(name, (meta.mode(), content));
-                if meta.is_dir() {
-                    walk(root, &path, found);
-                }
-            }
-        }
-        let mut found = Listing::new();
-        walk(self.temp.path(), self.temp.path(), &mut found);
-        found
+        listing(self.temp.path())
     }
 
     /// Applies a patch that changes the tree, takes it back, and compares.
@@ -158,6 +138,14 @@ fn many_operations_are_taken_back_together() {
 fn a_name_that_a_rename_freed_is_taken_back_too() {
     let tree = tree();
     tree.there_and_back("*** Update File: a\n*** Move to: q\n*** Add File: a\n+new\n");
+}
+
+#[test]
+fn of_a_patch_that_changes_nothing_nothing_is_recorded() {
+    let tree = tree();
+    let before = tree.listing();
+    assert_eq!(tree.apply("*** Update File: a\n@@\n-two\n+two\n"), b"");
+    assert_eq!(tree.listing(), before);
 }
 
 #[test]
@@ -262,5 +250,92 @@ fn no_part_of_a_record_is_a_record() {
     let record = tree().apply(UPDATE);
     for length in 0..record.len() {
         assert!(Recorded::parse(&record[..length]).is_err(), "{length}");
+    }
+}
+
+/// What happens to the bytes of a record.
+#[derive(Debug, Clone)]
+enum Damage {
+    Set(prop::sample::Index, u8),
+    Insert(prop::sample::Index, Vec<u8>),
+    Remove(prop::sample::Index, u8),
+}
+
+impl Damage {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Set(at, byte) => {
+                let at = at.index(bytes.len());
+                bytes[at] = *byte;
+            }
+            Self::Insert(at, more) => {
+                let at = at.index(bytes.len());
+                bytes.splice(at..at, more.iter().copied());
+            }
+            Self::Remove(at, length) => {
+                let at = at.index(bytes.len());
+                let end = bytes.len().min(at + usize::from(*length));
+                bytes.drain(at..end);
+            }
+        }
+    }
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let at = any::<prop::sample::Index>;
+    prop_oneof![
+        4 => (at(), any::<u8>()).prop_map(|(at, byte)| Damage::Set(at, byte)),
+        // Small numbers are lengths and kinds.
+        4 => (at(), 0..8_u8).prop_map(|(at, byte)| Damage::Set(at, byte)),
+        1 => (at(), prop::collection::vec(any::<u8>(), 1..12)).prop_map(|(at, more)| Damage::Insert(at, more)),
+        1 => (at(), 1..4_u8).prop_map(|(at, length)| Damage::Remove(at, length)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_are_a_record_or_none(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = Recorded::parse(&bytes);
+        let begun = [b"sandpatch undo 1\n", &bytes[..]].concat();
+        if let Ok(record) = Recorded::parse(&begun) {
+            let tree = tree();
+            let before = tree.listing();
+            if undo(&record, &tree.roots(), &Options::safe()).is_err() {
+                prop_assert_eq!(tree.listing(), before);
+            }
+        }
+    }
+
+    /// A record that somebody damaged does nothing outside, and nothing by halves.
+    #[test]
+    fn a_damaged_record_is_undone_as_a_whole_or_not_at_all(
+        damages in prop::collection::vec(damage(), 1..4),
+    ) {
+        let outside = Tree::new(&[("ws/a", "one\ntwo\n"), ("ws/b", "other\n"), ("ws/d/c", "deep\n"), ("f", "x\n")]);
+        let inside = outside.path("ws");
+        let roots = Roots::open(&inside, std::slice::from_ref(&inside), &[], Resolver::detect()).unwrap();
+        let text = "*** Begin Patch\n*** Update File: a\n@@\n-two\n+2\n*** Delete File: b\n\
+                    *** Update File: d/c\n*** Move to: n/c\n*** Add File: m/new\n+x\n*** End Patch";
+        let mut record = Vec::new();
+        let parsed = parse(text).unwrap();
+        apply(&parsed.patch, &roots, &Options::safe(), Some(&mut record)).unwrap();
+        let before = outside.listing();
+        for damage in &damages {
+            damage.apply(&mut record);
+        }
+        let done = Recorded::parse(&record).map(|record| undo(&record, &roots, &Options::safe()).is_ok());
+        let after = outside.listing();
+        match done {
+            Ok(true) => {
+                let of_others = |listing: &Listing| -> Listing {
+                    let others = listing.iter().filter(|(path, _)| !path.starts_with("ws"));
+                    others.map(|(path, entry)| (path.clone(), entry.clone())).collect()
+                };
+                prop_assert_eq!(of_others(&after), of_others(&before));
+            }
+            _ => prop_assert_eq!(after, before),
+        }
     }
 }

@@ -223,6 +223,10 @@ fn errors(outcome: &Outcome) -> Vec<ErrorEntry<'_>> {
         Outcome::NotUndone(UndoError::Changed(paths)) => {
             paths.iter().map(|path| changed_since(path)).collect()
         }
+        Outcome::NothingTaken(refusal) => vec![ErrorEntry {
+            hint: refusal.hint(),
+            ..plain(refusal.name(), refusal.to_string())
+        }],
         Outcome::NotUndone(problem) => vec![plain("not-undone", problem.to_string())],
         Outcome::NotARecord(problem) => vec![plain("not-a-record", problem.to_string())],
         Outcome::NotAPatch(problem) => vec![ErrorEntry::from(problem)],
@@ -259,7 +263,7 @@ fn changed_since(path: &Path) -> ErrorEntry<'_> {
     ErrorEntry {
         kind: "changed-since",
         path: path.to_str(),
-        message: format!("{} was changed since the patch was applied", path.display()),
+        message: words::changed_since(path),
         ..ErrorEntry::default()
     }
 }
@@ -280,6 +284,8 @@ impl<'a> From<&'a ParseError> for ErrorEntry<'a> {
 impl<'a> From<&'a Failure> for ErrorEntry<'a> {
     fn from(failure: &'a Failure) -> Self {
         let (step, cause) = step(&failure.kind);
+        // An undo has neither.
+        let has_line = failure.line > 0;
         let chunks = match &failure.kind {
             FailureKind::Edit(EditError::Chunks(chunks)) => {
                 let chunk = |chunk| Chunk::new(chunk, &failure.path);
@@ -289,8 +295,8 @@ impl<'a> From<&'a Failure> for ErrorEntry<'a> {
         };
         Self {
             kind: failure.kind.name(),
-            operation: Some(failure.operation + 1),
-            line: Some(failure.line),
+            operation: has_line.then_some(failure.operation + 1),
+            line: has_line.then_some(failure.line),
             path: Some(&failure.path),
             message: words::shortened(&failure.to_string()),
             step,

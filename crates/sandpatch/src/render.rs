@@ -4,12 +4,14 @@
 //! error. The first line of every failure is the reference's, since programs
 //! match on it.
 
+use std::borrow::Cow;
+use std::fmt::Display;
 use std::io::Write;
 
-use apply_patch::ApplyError;
 use apply_patch::failure::Failure;
 use apply_patch::report::Report;
 use apply_patch::syntax::ParseError;
+use apply_patch::{ApplyError, UndoError};
 use sandbox_policy::plan::NotCovered;
 
 use crate::cli::Action;
@@ -67,50 +69,70 @@ pub fn input_error(problem: &InputError) -> Exit {
 /// Prints what came of a patch in words, and returns the code: the given one, or
 /// that of a failure when nobody can read a success.
 pub fn outcome(outcome: &Outcome, exit: Exit) -> Exit {
+    if let Some(report) = outcome.report() {
+        notes(report);
+    }
+    let (result, lost): (Cow<'_, [u8]>, _) = match outcome {
+        Outcome::Applied(report) => (text(words::summary(report, Action::Apply)), DONE),
+        Outcome::Undone(report) => (text(words::undone(report)), DONE),
+        Outcome::Recovered(report) => (text(words::recovered(report)), DONE),
+        Outcome::Checked(report) => (text(words::summary(report, Action::Check)), NOT_DONE),
+        Outcome::Shown(preview) => (Cow::Borrowed(&preview.diff), NOT_DONE),
+        failed => {
+            failure(failed);
+            return exit;
+        }
+    };
+    printed(&result, exit, lost)
+}
+
+fn text(text: impl Into<String>) -> Cow<'static, [u8]> {
+    Cow::Owned(text.into().into_bytes())
+}
+
+/// Prints why nothing came of a patch.
+fn failure(outcome: &Outcome) {
     match outcome {
         Outcome::NotAPatch(problem) => parse_error(problem),
+        Outcome::NothingTaken(refusal) => hinted(&format!("Error: {refusal}"), refusal.hint()),
+        Outcome::NotUndone(problem) => not_undone(problem),
+        Outcome::NotARecord(problem) => {
+            stderr(&format!("Error: what was kept is damaged: {problem}\n"))
+        }
         Outcome::NoSignalMask(problem) => {
             stderr(&format!("Error: signals cannot be held back: {problem}\n"));
         }
         Outcome::NoRoots(problem) => stderr(&format!("Error: {problem}\n")),
         Outcome::NotApplied(ApplyError::Failed(problems)) => failures(problems),
         Outcome::NotApplied(problem @ ApplyError::NotRecovered(error)) => {
-            let hint = words::recovery_hint(error);
-            stderr(&format!("{problem}\n  hint: {hint}\n"));
+            hinted(&problem.to_string(), Some(words::recovery_hint(error)));
         }
         Outcome::NotApplied(problem @ ApplyError::Pending) => {
             stderr(&format!("{problem}\n  hint: {}\n", words::PENDING_HINT));
         }
         Outcome::NotApplied(problem) => stderr(&format!("{problem}\n")),
-        Outcome::NotUndone(problem) => {
-            let hint =
-                "nothing was changed; what is listed would be lost, so it has to be undone by hand";
-            stderr(&format!("Error: {problem}\n  hint: {hint}\n"));
-        }
-        Outcome::NotARecord(problem) => stderr(&format!("Error: {problem}\n")),
-        Outcome::Undone(report) => {
-            notes(report);
-            return printed(words::undone(report).as_bytes(), exit, DONE);
-        }
-        Outcome::Recovered(report) => {
-            notes(report);
-            return printed(words::recovered(report).as_bytes(), exit, DONE);
-        }
-        Outcome::Applied(report) => {
-            notes(report);
-            return printed(words::summary(report, Action::Apply).as_bytes(), exit, DONE);
-        }
-        Outcome::Checked(report) => {
-            notes(report);
-            let summary = words::summary(report, Action::Check);
-            return printed(summary.as_bytes(), exit, NOT_DONE);
-        }
-        Outcome::Shown(preview) => {
-            notes(&preview.report);
-            return printed(&preview.diff, exit, NOT_DONE);
-        }
+        _ => {}
     }
-    exit
+}
+
+fn hinted(message: &str, hint: Option<impl Display>) {
+    let hint = hint.map(|hint| format!("  hint: {hint}\n"));
+    stderr(&format!("{message}\n{}", hint.unwrap_or_default()));
+}
+
+/// Prints why a patch was not taken back; the paths are the patch's.
+fn not_undone(problem: &UndoError) {
+    let mut text = "Error: not undone, since this would be lost:\n".to_owned();
+    match problem {
+        UndoError::Changed(paths) => {
+            for path in paths {
+                text.push_str(&format!("  {}\n", words::changed_since(path)));
+            }
+        }
+        other => text = format!("Error: {other}\n"),
+    }
+    text.push_str("note: nothing was changed\n");
+    stderr(&text);
 }
 
 /// Prints what came of a patch as one JSON object, and returns the code as [`outcome`] does.

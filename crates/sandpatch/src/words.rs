@@ -16,12 +16,14 @@ pub fn details(failure: &Failure) -> Vec<String> {
         FailureKind::Edit(error) => error.details(&shown(&failure.absolute)),
         _ => Vec::new(),
     };
-    lines.push(format!(
-        "in operation {} (line {} of the patch), path {}",
-        failure.operation + 1,
-        failure.line,
-        shown(Path::new(&failure.path))
-    ));
+    let path = shown(Path::new(&failure.path));
+    lines.push(match failure.line {
+        0 => format!("path {path}"),
+        line => format!(
+            "in operation {} (line {line} of the patch), path {path}",
+            failure.operation + 1
+        ),
+    });
     lines.extend(hint(&failure.kind).map(|hint| format!("hint: {hint}")));
     lines
 }
@@ -158,12 +160,52 @@ pub fn sentence(note: &Note) -> String {
         Note::Unchanged { path } => {
             format!("{path} is unchanged: it holds the patch's result already")
         }
-        Note::ThroughLink { path, target } => {
-            format!(
-                "{path} is a symbolic link; its target {} was changed",
-                target.display()
-            )
+        Note::Ambiguous { .. } | Note::Loose { .. } => of_a_chunk(note),
+        Note::InPlace { path } => {
+            format!("{path} was written in place, since a new file cannot take its place")
         }
+        Note::AttributesLost { path, what } => {
+            format!("{path} could not keep its {}", what.join(", "))
+        }
+        Note::LeftBehind { path } => format!(
+            "the temporary file {} could not be removed; the next patch removes it",
+            path.display()
+        ),
+        Note::Recovered { direction } => recovered_by(*direction).to_owned(),
+        Note::NotRestored { path, kept } => not_restored(path, kept.as_deref()),
+        Note::NotShown { path, why } => not_shown(path, *why),
+        Note::NoUndo { why } => format!("this patch cannot be undone: {why}"),
+        Note::NoJournal => NO_JOURNAL.to_owned(),
+        other => of_links(other),
+    }
+}
+
+const NO_JOURNAL: &str = "no directory takes a journal here, so a kill in the middle of this patch could not have been mended";
+
+fn of_a_chunk(note: &Note) -> String {
+    match note {
+        Note::Ambiguous { path, ambiguity } => format!(
+            "{path}: chunk {} (line {} of the patch) fits several places (lines {}); the first was taken",
+            ambiguity.chunk + 1,
+            ambiguity.line,
+            ambiguity.candidates
+        ),
+        Note::Loose { path, landing } => format!(
+            "{path}: chunk {} was matched at line {}, ignoring {}",
+            landing.chunk + 1,
+            landing.first_line,
+            landing.kind.ignores()
+        ),
+        other => other.name().to_owned(),
+    }
+}
+
+fn of_links(note: &Note) -> String {
+    match note {
+        Note::ThroughLink { path, target } => format!(
+            "{path} is a symbolic link; its target {} was changed",
+            target.display()
+        ),
         Note::LinkBecameFile { path, target } => format!(
             "the source of {path} was a symbolic link to {}, which stays; {path} is a regular file",
             target.display()
@@ -177,45 +219,31 @@ pub fn sentence(note: &Note) -> String {
         Note::LinksBroken { path, others } => {
             format!("{others} other name(s) (hard links) of {path} keep the old content")
         }
-        Note::Ambiguous { path, ambiguity } => format!(
-            "{path}: chunk {} (line {} of the patch) fits several places (lines {}); the first was taken",
-            ambiguity.chunk + 1,
-            ambiguity.line,
-            ambiguity.candidates
-        ),
-        Note::Loose { path, landing } => format!(
-            "{path}: chunk {} was matched at line {}, ignoring {}",
-            landing.chunk + 1,
-            landing.first_line,
-            landing.kind.ignores()
-        ),
-        Note::InPlace { path } => {
-            format!("{path} was written in place, since a new file cannot take its place")
-        }
-        Note::AttributesLost { path, what } => {
-            format!("{path} could not keep its {}", what.join(", "))
-        }
-        Note::LeftBehind { path } => {
-            format!(
-                "the temporary file {} could not be removed; the next patch removes it",
-                path.display()
-            )
-        }
-        Note::NoUndo { why } => format!("this patch cannot be undone: {why}"),
-        Note::NoJournal => "no directory takes a journal here, so a kill in the middle of this \
-            patch could not have been mended"
-            .to_owned(),
-        Note::Recovered {
-            direction: Direction::RolledBack,
-        } => "an interrupted patch was taken back".to_owned(),
-        Note::Recovered {
-            direction: Direction::Completed,
-        } => "a patch that was interrupted at its very end was finished; it cannot be undone"
-            .to_owned(),
-        Note::NotRestored { path, kept } => not_restored(path, kept.as_deref()),
-        Note::NotShown { path, why } => not_shown(path, *why),
         other => other.name().to_owned(),
     }
+}
+
+const fn recovered_by(direction: Direction) -> &'static str {
+    match direction {
+        Direction::RolledBack => "an interrupted patch was taken back",
+        Direction::Completed => {
+            "a patch that was interrupted at its very end was finished; it cannot be undone"
+        }
+    }
+}
+
+/// Returns what is said of a file that keeps a patch from being undone.
+pub fn changed_since(path: &Path) -> String {
+    format!("{} was changed since the patch was applied", plain(path))
+}
+
+/// Spells a path that a terminal must not act on.
+pub fn plain(path: &Path) -> String {
+    let escaped = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    path.display().to_string().chars().map(escaped).collect()
 }
 
 fn not_restored(path: &Path, kept: Option<&Path>) -> String {

@@ -51,7 +51,9 @@ pub fn commit<'a>(
     };
     match commit.run() {
         Ok(()) => {
-            let bytes = record.is_some().then(|| commit.replaced());
+            // What changed nothing is nothing to take back.
+            let is_recorded = record.is_some() && !plan.effects.is_empty();
+            let bytes = is_recorded.then(|| commit.replaced());
             let mut report = commit.settle(plan.report.clone())?;
             if let (Some(record), Some(bytes)) = (record, bytes) {
                 report.notes.extend(keep(record, bytes).err());

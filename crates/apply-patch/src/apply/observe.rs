@@ -307,7 +307,7 @@ pub fn cause_of(error: &safe_fs::Error) -> Cause {
 }
 
 /// Joins and cleans a path by its text alone, as the reference's messages show it (R84).
-fn lexical(base: &Path, path: &Path) -> PathBuf {
+pub fn lexical(base: &Path, path: &Path) -> PathBuf {
     let mut clean = PathBuf::from("/");
     for component in base.join(path).components() {
         match component {

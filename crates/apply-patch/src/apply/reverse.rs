@@ -1,13 +1,14 @@
 //! Takes an applied patch back, by its record: observe, plan, commit, as a patch does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use safe_fs::Roots;
 
 use super::commit::{self, Interrupted};
-use super::observe::{Observed, observe_places};
+use super::observe::{Observed, lexical, observe_places};
 use super::{ApplyError, transact};
+use crate::failure::{Cause, Failure, FailureKind};
 use crate::options::Options;
 use crate::plan::Plan;
 use crate::plan::snapshot::SlotId;
@@ -15,6 +16,9 @@ use crate::report::Report;
 use crate::syntax::ast::{Body, MoveTo, Operation, Patch};
 use crate::undo::Recorded;
 use crate::undo::plan::{Found, reverse};
+
+/// An undo has no text whose lines could be counted.
+const NO_LINE: usize = 0;
 
 /// Why a patch was not taken back; the files are as they were.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +52,10 @@ pub fn undo(record: &Recorded, roots: &Roots, options: &Options) -> Result<Repor
     let mut changed = Vec::new();
     let done = transact(&patch, roots, || {
         let (mut observed, slots) = observe(record, roots);
+        let refused = refused(record, &slots, roots);
+        if !refused.is_empty() {
+            return Err(Interrupted::Failed(ApplyError::Failed(refused)));
+        }
         let plan = match reverse(record, &found(&observed, &slots)) {
             Ok(reverse) => Plan {
                 effects: reverse.effects,
@@ -74,11 +82,34 @@ pub fn undo(record: &Recorded, roots: &Roots, options: &Options) -> Result<Repor
     }
 }
 
-type Slots = BTreeMap<PathBuf, Result<SlotId, crate::failure::Cause>>;
+type Slots = BTreeMap<PathBuf, Result<SlotId, Cause>>;
 
 fn observe(record: &Recorded, roots: &Roots) -> (Observed, Slots) {
     let read = record.read_paths();
     observe_places(record.paths(), roots, |path| read.contains(path))
+}
+
+/// Returns the places that the policy refuses, by their changes.
+fn refused(record: &Recorded, slots: &Slots, roots: &Roots) -> Vec<Failure> {
+    let mut seen = BTreeSet::new();
+    let mut failures = Vec::new();
+    for (operation, change) in record.changes.iter().enumerate() {
+        for path in change.paths().filter(|path| seen.insert(*path)) {
+            let Some(Err(cause)) = slots.get(path) else {
+                continue;
+            };
+            if cause.is_policy() {
+                failures.push(Failure {
+                    operation,
+                    line: NO_LINE,
+                    path: path.to_string_lossy().into_owned(),
+                    absolute: lexical(roots.base_path(), path),
+                    kind: FailureKind::Write(cause.clone()),
+                });
+            }
+        }
+    }
+    failures
 }
 
 fn found<'a>(observed: &'a Observed, slots: &Slots) -> BTreeMap<PathBuf, Found<'a>> {
@@ -117,14 +148,14 @@ impl Words {
 
     fn patch(&self) -> Patch<'_> {
         Patch {
-            operations: self.paths.iter().enumerate().map(operation).collect(),
+            operations: self.paths.iter().map(operation).collect(),
             environment_id: None,
         }
     }
 }
 
-fn operation<'w>((index, (path, to)): (usize, &'w (String, Option<String>))) -> Operation<'w> {
-    let line = index + 1;
+fn operation((path, to): &(String, Option<String>)) -> Operation<'_> {
+    let line = NO_LINE;
     let Some(to) = to else {
         let body = Body::Add { lines: Vec::new() };
         return Operation { path, line, body };

@@ -117,6 +117,14 @@ fn left_behind(record: &Recorded) -> BTreeMap<&Path, Expected<'_>> {
     left
 }
 
+/// Returns what becomes of a file that was written when that is taken back.
+const fn kind_of_return(before: &Before) -> report::ChangeKind {
+    match before {
+        Before::Nothing => report::ChangeKind::Deleted,
+        _ => report::ChangeKind::Modified,
+    }
+}
+
 impl Reverse {
     /// Adds the way back of one change; nothing when the record contradicts itself.
     fn add(
@@ -139,13 +147,8 @@ impl Reverse {
                 at: path, before, ..
             } => {
                 let found = at(path)?;
-                let new = found.content()?;
-                self.put_back(before, found.slot, Some(new), operation)?;
-                let kind = match before {
-                    Before::Nothing => report::ChangeKind::Deleted,
-                    _ => report::ChangeKind::Modified,
-                };
-                self.tell(kind, path);
+                self.put_back(before, found.slot, Some(found.content()?), operation)?;
+                self.tell(kind_of_return(before), path);
             }
             Change::Remove { at: path, before } => {
                 self.put_back(before, at(path)?.slot, None, operation)?;

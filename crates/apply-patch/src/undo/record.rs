@@ -14,6 +14,13 @@ use super::kept::Kept;
 /// The most that a record may hold, in bytes.
 pub const MOST_RECORD_BYTES: u64 = 64 << 20;
 
+/// What a change takes beside its bytes, at least.
+const OVERHEAD_BYTES: u64 = 64;
+
+/// No record that was written has more; a forged one could fill the memory with
+/// changes of a few bytes.
+const MOST_CHANGES: u64 = MOST_RECORD_BYTES / OVERHEAD_BYTES;
+
 /// The first bytes, with the format's version.
 const MAGIC: &[u8] = b"sandpatch undo 1\n";
 
@@ -120,6 +127,10 @@ impl Recorded {
     /// [`RecordError::Malformed`], also when it was cut off.
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         let rest = bytes.strip_prefix(MAGIC).ok_or(RecordError::Malformed)?;
+        match postcard::take_from_bytes::<u64>(rest) {
+            Ok((count, _)) if count <= MOST_CHANGES => {}
+            _ => return Err(RecordError::Malformed),
+        }
         match postcard::take_from_bytes(rest) {
             Ok((changes, [])) => Ok(Self { changes }),
             _ => Err(RecordError::Malformed),
@@ -174,7 +185,6 @@ impl Recorded {
 impl Change {
     /// Returns about how much the change takes in a record.
     fn size_bytes(&self) -> u64 {
-        const OVERHEAD: u64 = 64;
         let (path, before) = match self {
             Self::Write { at, before, .. } | Self::Remove { at, before } => (at, Some(before)),
             Self::Rename { to, .. } => (to, None),
@@ -184,7 +194,7 @@ impl Change {
             Some(Before::File { content, .. }) => content.size_bytes(),
             _ => 0,
         };
-        kept + path.len() as u64 + OVERHEAD
+        kept + path.len() as u64 + OVERHEAD_BYTES
     }
 
     /// Returns the places that the change is about.
@@ -230,6 +240,23 @@ mod tests {
             assert!(Recorded::parse(&bytes[..length]).is_err(), "{length}");
         }
         assert!(Recorded::parse(&[&bytes[..], b"x"].concat()).is_err());
+    }
+
+    #[test]
+    fn more_changes_than_can_be_written_are_not_read() {
+        let change = Change::Remove {
+            at: OsString::new(),
+            before: Before::Nothing,
+        };
+        let of = |count: u64| {
+            let changes = vec![change.clone(); usize::try_from(count).unwrap()];
+            postcard::to_extend(&changes, MAGIC.to_vec()).unwrap()
+        };
+        assert!(Recorded::parse(&of(MOST_CHANGES)).is_ok());
+        assert!(Recorded::parse(&of(MOST_CHANGES + 1)).is_err());
+        // A length that is only claimed costs nothing.
+        let claimed = postcard::to_extend(&u64::MAX, MAGIC.to_vec()).unwrap();
+        assert!(Recorded::parse(&claimed).is_err());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A patch that is made from the difference of two trees makes the new one
 //! from the old one, byte for byte, and the one for the way back restores it.
+//! So does the record of either.
 //!
 //! `PROPTEST_CASES=100000` makes a long run of it.
 #![allow(
@@ -11,6 +12,8 @@
 
 mod change;
 mod content;
+#[path = "../support/listing.rs"]
+mod listing;
 #[path = "../support/tree.rs"]
 mod tree;
 mod writer;
@@ -21,8 +24,10 @@ use std::path::Path;
 
 use apply_patch::plan::plan;
 use apply_patch::syntax::ast::Body;
-use apply_patch::{Options, apply, edit, parse};
+use apply_patch::undo::Recorded;
+use apply_patch::{Options, apply, edit, parse, undo};
 use change::{Change, change};
+use listing::listing;
 use proptest::prelude::*;
 use safe_fs::{Resolver, Roots};
 use tree::Tree;
@@ -68,16 +73,35 @@ fn read_files(directory: &Path, prefix: &str, files: &mut Files) {
     }
 }
 
+fn roots_of(top: &Path, change: &Change) -> Roots {
+    let resolver = match change.walk {
+        true => Resolver::Walk,
+        false => Resolver::Openat2,
+    };
+    Roots::open(top, &[top.to_path_buf()], &[], resolver).unwrap()
+}
+
+/// Applies a patch, takes it back by its record, and applies it again.
 fn apply_on_disk(text: &str, top: &Path, change: &Change) -> Result<Files, TestCaseError> {
     let parsed = parse(text).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
-    let resolver = if change.walk {
-        Resolver::Walk
-    } else {
-        Resolver::Openat2
+    let roots = roots_of(top, change);
+    let before = listing(top);
+    let apply = || {
+        let mut record = Vec::new();
+        apply(&parsed.patch, &roots, &change.options(), Some(&mut record))
+            .map_err(|error| TestCaseError::fail(format!("{error:#?}\n{text}")))?;
+        Ok::<_, TestCaseError>(record)
     };
-    let roots = Roots::open(top, &[top.to_path_buf()], &[], resolver).unwrap();
-    apply(&parsed.patch, &roots, &change.options(), None)
-        .map_err(|error| TestCaseError::fail(format!("{error:#?}\n{text}")))?;
+    let record = apply()?;
+    let after = listing(top);
+    if !record.is_empty() {
+        let record = Recorded::parse(&record).unwrap();
+        undo(&record, &roots, &Options::safe())
+            .map_err(|error| TestCaseError::fail(format!("{error:#?}\n{text}")))?;
+    }
+    prop_assert_eq!(listing(top), before, "{}", text);
+    apply()?;
+    prop_assert_eq!(listing(top), after, "{}", text);
     let mut files = Files::new();
     read_files(top, "", &mut files);
     Ok(files)

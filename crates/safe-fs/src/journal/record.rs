@@ -139,6 +139,8 @@ pub(super) fn parse(bytes: &[u8]) -> Contents {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn stamp(ino: u64) -> Stamp {
@@ -234,6 +236,44 @@ mod tests {
                 Contents::Begun => assert_eq!(length, 0),
                 Contents::Records { records, .. } => assert_eq!(records, all()[..whole - 1]),
                 Contents::Foreign => assert_eq!(whole, 0, "{length} bytes"),
+            }
+        }
+    }
+
+    /// A length that is only claimed costs nothing: all of it would not fit anywhere.
+    #[test]
+    fn a_claimed_length_is_not_believed() {
+        let begun = header(stamp(9)).unwrap();
+        let mut rewrite = Vec::new();
+        all()[6].encode(&mut rewrite).unwrap();
+        let at = rewrite.windows(4).position(|it| it == b"\x03old").unwrap();
+        let huge = postcard::to_allocvec(&u64::MAX).unwrap();
+        rewrite.splice(at..=at, huge);
+        let bytes = [&begun[..], &rewrite].concat();
+        let (own, records) = (stamp(9), Vec::new());
+        assert_eq!(parse(&bytes), Contents::Records { own, records });
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever stands there says the same when it is written again.
+        #[test]
+        fn any_bytes_are_read(
+            random in prop::collection::vec(any::<u8>(), 0..200),
+            small in prop::collection::vec(0..10_u8, 0..200),
+            keeps in 0..400_usize,
+        ) {
+            let (written, _) = written();
+            let kept = &written[..keeps.min(written.len())];
+            for bytes in [&random[..], &[kept, &random].concat(), &[kept, &small].concat()] {
+                if let Contents::Records { own, records } = parse(bytes) {
+                    let mut again = header(own).unwrap();
+                    for record in &records {
+                        record.encode(&mut again).unwrap();
+                    }
+                    prop_assert_eq!(parse(&again), Contents::Records { own, records });
+                }
             }
         }
     }

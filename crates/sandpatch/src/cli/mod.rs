@@ -26,10 +26,22 @@ pub struct Cli {
 const AFTER_HELP: &str =
     "Exit codes of apply: 0 applied (or would apply), 1 does not apply, 2 usage, 3 refused by policy,
 125 no sandbox. Of run: the command's own, 128+n for signal n, 126 not executable,
-127 not found, 125 no sandbox.
+127 not found, 125 no sandbox. Of undo: 0 undone, listed or recovered, 1 nothing to undo
+or not undone, 2 usage, 3 refused by policy, 125 no sandbox.
 
 As --run-as-apply-patch PATCH (or -) the first argument applies a patch as `apply` does;
 under the names apply_patch, applypatch and apply-patch it is the reference's patch tool.";
+
+const AFTER_HELP_OF_UNDO: &str =
+    "Without ID, --list and --recover the newest transaction of the directory is taken back. When a
+file is not as the patch left it, nothing is changed, and each such file is named. Directories
+that the patch could write by --writable need not be named again.
+
+The last 20 transactions of each directory are kept, 64 MiB in all, in $XDG_STATE_HOME/sandpatch
+or ~/.local/state/sandpatch; none where a writable root holds that directory.
+
+Exit codes: 0 undone, listed or recovered, 1 nothing to undo or not undone, 2 usage,
+3 refused by policy, 125 no sandbox.";
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
@@ -38,7 +50,8 @@ pub enum Command {
     Apply(Apply),
     /// Runs a command that can write only below the current directory
     Run(Run),
-    /// Lists the patches that were applied in the current directory and can be undone
+    /// Takes back a patch that was applied in the current directory, entirely or not at all
+    #[command(after_help = AFTER_HELP_OF_UNDO)]
     Undo(Undo),
 }
 
@@ -89,7 +102,7 @@ pub struct Run {
 /// `sandpatch undo`.
 #[derive(Debug, Args)]
 pub struct Undo {
-    /// The transaction to take back; without it the newest of this directory
+    /// The transaction to take back, as --list shows it; without it the newest
     #[arg(value_name = "ID", conflicts_with_all = ["list", "recover"])]
     pub id: Option<Id>,
 

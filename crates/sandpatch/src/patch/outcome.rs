@@ -7,6 +7,7 @@ use apply_patch::undo::RecordError;
 use apply_patch::{ApplyError, Preview, UndoError};
 
 use crate::exit::Exit;
+use crate::undo::Refusal;
 
 /// What came of a patch.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub enum Outcome {
     Undone(Report),
     /// What an interrupted patch began has ended, if the report says that there was one.
     Recovered(Report),
+    /// Nothing was to be taken back, or not this.
+    NothingTaken(Refusal),
     /// It was not taken back.
     NotUndone(UndoError),
     /// The bytes are no record of a patch.
@@ -63,6 +66,7 @@ impl Outcome {
             }
             Self::NotAPatch(_)
             | Self::NotARecord(_)
+            | Self::NothingTaken(_)
             | Self::NoSignalMask(_)
             | Self::NoRoots(_)
             | Self::NotUndone(_)

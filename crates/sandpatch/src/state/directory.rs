@@ -58,19 +58,19 @@ pub fn open(
         Err(Errno::NOENT) if make => create(base, roots)?,
         other => other.map_err(|errno| failed(&path, errno))?,
     };
+    check_owner(&state, &path, uid)?;
     let path = path.join(name);
     let opened = match open_at(&state, name, OFlags::RDONLY) {
         Err(Errno::NOENT) if make => {
-            outside(&state, roots)?;
+            outside(&state, roots, Holding::Refused)?;
             make_at(&state, name.as_ref(), &path)?;
             open_at(&state, name, OFlags::RDONLY)
         }
         other => other,
     };
     let opened = opened.map_err(|errno| failed(&path, errno))?;
-    check_owner(&state, &base.path.join(NAME), uid)?;
     check_owner(&opened, &path, uid)?;
-    outside(&opened, roots)?;
+    outside(&opened, roots, Holding::Refused)?;
     Ok(opened)
 }
 
@@ -108,7 +108,8 @@ fn create(base: &Base, roots: &[Root]) -> Result<OwnedFd, NoState> {
             other => break other.map_err(|errno| failed(path, errno))?,
         }
     };
-    outside(&dir, roots)?;
+    // It may hold a root, as a home does: what is made in it will not.
+    outside(&dir, roots, Holding::Allowed)?;
     let mut path = path.to_path_buf();
     for name in missing.into_iter().rev() {
         path.push(name);
@@ -144,17 +145,25 @@ fn check_owner(dir: &OwnedFd, path: &Path, uid: u32) -> Result<(), NoState> {
     }
 }
 
-/// Makes sure that no root holds the directory, and that it holds no root.
+/// Whether a directory may hold a root.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holding {
+    Allowed,
+    Refused,
+}
+
+/// Makes sure that no root holds the directory, and perhaps that it holds no root.
 ///
 /// Paths say it where both lie on one mount. Across mounts one directory has
 /// several paths, so the parents are compared as well.
-fn outside(dir: &OwnedFd, roots: &[Root]) -> Result<(), NoState> {
+fn outside(dir: &OwnedFd, roots: &[Root], holding: Holding) -> Result<(), NoState> {
     let real = real_path(dir)?;
     let overlap = |root: &Root| NoState::Writable {
         path: real.clone(),
         root: root.real.clone(),
     };
-    let overlaps = |root: &&Root| real.starts_with(&root.real) || root.real.starts_with(&real);
+    let is_holder = |root: &Root| holding == Holding::Refused && root.real.starts_with(&real);
+    let overlaps = |root: &&Root| real.starts_with(&root.real) || is_holder(root);
     if let Some(root) = roots.iter().find(overlaps) {
         return Err(overlap(root));
     }

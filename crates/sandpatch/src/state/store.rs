@@ -74,6 +74,9 @@ pub struct Record {
     pub body_bytes: u64,
 }
 
+/// A record by its id, if it can be read.
+pub type Opened = (Id, Result<Record, ReadError>);
+
 /// Says why a record was not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum NotKept {
@@ -180,21 +183,39 @@ impl Store {
     ///
     /// When the directory cannot be read; records that cannot are part of the list.
     pub fn list(&self, workspace: &Path) -> io::Result<Listing> {
-        let mut names = self.names()?.kept;
-        names.retain(|name| name.workspace == workspace_key(workspace));
-        names.sort_by_key(|name| std::cmp::Reverse(name.time));
         let mut listing = Listing::default();
-        for name in names {
-            let id = name.id;
-            match self.open_record(&name) {
-                Ok(Record { header, .. }) if header.workspace.path != workspace => {}
+        for (id, record) in self.records(workspace)? {
+            match record {
                 Ok(Record { header, .. }) => listing.entries.push(Entry { id, header }),
-                // Another process swept it meanwhile.
-                Err(ReadError::Unknown(_)) => {}
                 Err(error) => listing.unreadable.push((id, error)),
             }
         }
         Ok(listing)
+    }
+
+    /// Opens the newest record of a workspace: an error when it cannot be read, and
+    /// not the one before it.
+    ///
+    /// # Errors
+    ///
+    /// When the directory cannot be read.
+    pub fn newest(&self, workspace: &Path) -> io::Result<Option<Opened>> {
+        Ok(self.records(workspace)?.next())
+    }
+
+    /// Opens one record of a workspace after the other, newest first.
+    fn records(&self, workspace: &Path) -> io::Result<impl Iterator<Item = Opened>> {
+        let mut names = self.names()?.kept;
+        names.retain(|name| name.workspace == workspace_key(workspace));
+        names.sort_by_key(|name| std::cmp::Reverse(name.time));
+        let opened = names
+            .into_iter()
+            .map(|name| (name.id, self.open_record(&name)));
+        Ok(opened.filter(move |(_, record)| match record {
+            Ok(Record { header, .. }) => header.workspace.path == workspace,
+            // Another process swept it meanwhile.
+            Err(error) => !matches!(error, ReadError::Unknown(_)),
+        }))
     }
 
     /// Opens the record of a transaction.

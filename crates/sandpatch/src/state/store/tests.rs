@@ -233,6 +233,17 @@ fn links_are_followed_to_the_base_and_not_below() {
     Store::open(&base, &[], Missing::Make).unwrap();
 }
 
+/// As everybody's first patch does, in a directory of the home.
+#[test]
+fn a_home_that_holds_a_root_gets_its_first_directories() {
+    let home = Home::new();
+    let workspace = home.dir.path().join("home/project");
+    std::fs::create_dir_all(&workspace).unwrap();
+    let store = home.open(&[root(&workspace)]).unwrap();
+    keep(&store, "/w", b"body");
+    assert_eq!(home.files().len(), 1);
+}
+
 #[test]
 fn no_root_may_hold_it_or_lie_in_it() {
     let home = Home::new();
