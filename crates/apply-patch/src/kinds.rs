@@ -44,6 +44,7 @@ impl Note {
             Self::LinkReplaced { .. } => "link-replaced",
             Self::LinksFollowed { .. } => "hard-links-followed",
             Self::LinksBroken { .. } => "hard-links-broken",
+            Self::LinksParted { .. } => "hard-links-parted",
             Self::Ambiguous { .. } => "ambiguous",
             Self::Loose { .. } => "loose-match",
             Self::LeftBehind { .. } => "left-behind",

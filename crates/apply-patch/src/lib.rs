@@ -29,7 +29,7 @@ pub mod syntax;
 pub mod text;
 pub mod undo;
 
-pub use apply::{ApplyError, Preview, UndoError, apply, check, preview, recover, undo};
+pub use apply::{ApplyError, Preview, UndoError, Undone, apply, check, preview, recover, undo};
 pub use edit::{Edited, edit};
 pub use options::Options;
 pub use syntax::parse;

@@ -80,6 +80,13 @@ pub enum Note {
         /// How many names keep it.
         others: u64,
     },
+    /// A name that was one of several of a file (hard links) came back as a file of its own.
+    LinksParted {
+        /// The path.
+        path: String,
+        /// How many other names there were.
+        others: u64,
+    },
     /// A chunk fits several places, and the first was taken.
     Ambiguous {
         /// The path as the patch spells it.
@@ -149,6 +156,7 @@ impl Note {
             | Self::LinkReplaced { path }
             | Self::LinksFollowed { path, .. }
             | Self::LinksBroken { path, .. }
+            | Self::LinksParted { path, .. }
             | Self::Ambiguous { path, .. }
             | Self::Loose { path, .. }
             | Self::AttributesLost { path, .. }

@@ -148,6 +148,7 @@ pub const fn weight(note: &Note) -> &'static str {
         Note::Ambiguous { .. }
         | Note::AttributesLost { .. }
         | Note::LeftBehind { .. }
+        | Note::LinksParted { .. }
         | Note::NotRestored { .. }
         | Note::NotShown { .. } => "warning",
         _ => "note",
@@ -218,6 +219,9 @@ fn of_links(note: &Note) -> String {
         }
         Note::LinksBroken { path, others } => {
             format!("{others} other name(s) (hard links) of {path} keep the old content")
+        }
+        Note::LinksParted { path, others } => {
+            format!("{path} had {others} other name(s) (hard links), and is a file of its own now")
         }
         other => other.name().to_owned(),
     }

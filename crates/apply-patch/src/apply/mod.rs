@@ -28,7 +28,7 @@ use commit::Interrupted;
 use observe::Observed;
 pub use preview::Preview;
 pub use recovery::recover;
-pub use reverse::{UndoError, undo};
+pub use reverse::{UndoError, Undone, undo};
 
 /// How long a patch waits for another one in the same workspace.
 const LOCK_TIMEOUT_MS: u64 = 3_000;

@@ -32,6 +32,15 @@ pub enum UndoError {
     Apply(#[from] ApplyError),
 }
 
+/// What an undo has done.
+#[derive(Debug)]
+pub enum Undone {
+    /// The patch of the record was taken back.
+    Undone(Report),
+    /// Only what an interrupted patch had begun was ended.
+    Recovered(Report),
+}
+
 fn listed(paths: &[PathBuf]) -> String {
     let shown: Vec<String> = paths
         .iter()
@@ -40,13 +49,23 @@ fn listed(paths: &[PathBuf]) -> String {
     shown.join(", ")
 }
 
-/// Puts back what an applied patch replaced, entirely or not at all.
+/// Puts back what an applied patch replaced, entirely or not at all; when a
+/// later patch was interrupted, that one is ended, and nothing else is done.
 ///
 /// # Errors
 ///
 /// [`UndoError`]: a file that the patch changed is not as the patch left it, or
 /// the changes cannot be made.
-pub fn undo(record: &Recorded, roots: &Roots, options: &Options) -> Result<Report, UndoError> {
+pub fn undo(record: &Recorded, roots: &Roots, options: &Options) -> Result<Undone, UndoError> {
+    // That was the last patch; whoever wants one more taken back asks again.
+    let recovered = super::recover(roots)?;
+    if !recovered.notes.is_empty() {
+        return Ok(Undone::Recovered(recovered));
+    }
+    take_back(record, roots, options).map(Undone::Undone)
+}
+
+fn take_back(record: &Recorded, roots: &Roots, options: &Options) -> Result<Report, UndoError> {
     let words = Words::of(record);
     let patch = words.patch();
     let mut changed = Vec::new();
@@ -61,6 +80,7 @@ pub fn undo(record: &Recorded, roots: &Roots, options: &Options) -> Result<Repor
                 effects: reverse.effects,
                 report: Report {
                     changes: reverse.changes,
+                    notes: reverse.notes,
                     ..Report::default()
                 },
             },

@@ -145,6 +145,7 @@ impl Capture<'_> {
         Ok(Before::File {
             content,
             attributes,
+            links: pinned.nlink(),
         })
     }
 

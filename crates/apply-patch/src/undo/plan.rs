@@ -72,6 +72,7 @@ enum Expected<'r> {
 pub(crate) struct Reverse {
     pub(crate) effects: Vec<Effect>,
     pub(crate) changes: Vec<report::Change>,
+    pub(crate) notes: Vec<report::Note>,
 }
 
 /// Plans the way back, or returns the places that were changed since, which keep it from being taken.
@@ -152,6 +153,7 @@ impl Reverse {
             }
             Change::Remove { at: path, before } => {
                 self.put_back(before, at(path)?.slot, None, operation)?;
+                self.notes.extend(parted(before, path));
                 self.tell(report::ChangeKind::Added, path);
             }
             Change::MadeDirectory { at: path, dev, ino } => {
@@ -177,6 +179,7 @@ impl Reverse {
             Before::File {
                 content,
                 attributes,
+                ..
             } => self.effects.push(Effect::Write {
                 slot,
                 content: Rc::new(content.restore(there.unwrap_or_default())?),
@@ -205,5 +208,16 @@ impl Reverse {
             kind,
             path: path.to_string_lossy().into_owned(),
         });
+    }
+}
+
+/// Says that a name of a file that has others comes back as a file of its own.
+fn parted(before: &Before, path: &std::ffi::OsString) -> Option<report::Note> {
+    match before {
+        Before::File { links, .. } if *links > 1 => Some(report::Note::LinksParted {
+            path: path.to_string_lossy().into_owned(),
+            others: links - 1,
+        }),
+        _ => None,
     }
 }

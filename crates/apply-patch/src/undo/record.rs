@@ -74,6 +74,8 @@ pub(crate) enum Before {
         content: Kept,
         /// Nothing where the new file took them over.
         attributes: Option<SavedAttributes>,
+        /// How many names the file had.
+        links: u64,
     },
     Link {
         target: OsString,
@@ -221,6 +223,7 @@ mod tests {
                     before: Before::File {
                         content: Kept::of(b"old text", b"new text"),
                         attributes: None,
+                        links: 1,
                     },
                     after: Digest::of(b"new text"),
                 },
@@ -268,6 +271,7 @@ mod tests {
                 before: Before::File {
                     content: Kept::of(&content, b""),
                     attributes: None,
+                    links: 1,
                 },
             }],
         };

@@ -6,10 +6,10 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use apply_patch::UndoError;
 use apply_patch::report::{Note, Report};
 use apply_patch::syntax::parse;
 use apply_patch::undo::Recorded;
+use apply_patch::{UndoError, Undone};
 use clap::{Parser, ValueEnum};
 use nix::sys::signal::SigSet;
 use rustix::fs::OFlags;
@@ -234,9 +234,22 @@ fn undo(record: &[u8], job: &mut Job) -> Outcome {
         Err(outcome) => return outcome,
     };
     match apply_patch::undo(&record, &roots, &job.switches.options()) {
-        Ok(report) => Outcome::Undone(report),
+        Ok(Undone::Undone(report)) => {
+            confirm(job);
+            Outcome::Undone(report)
+        }
+        Ok(Undone::Recovered(report)) => Outcome::Recovered(report),
         Err(UndoError::Apply(error)) => Outcome::NotApplied(error),
         Err(error) => Outcome::NotUndone(error),
+    }
+}
+
+/// Tells the outer stage that the record has served, whether or not anybody can
+/// be told the rest.
+fn confirm(job: &mut Job) {
+    if let Some(record) = &mut job.record {
+        // Without it the record stays, and is found to be of no use.
+        let _ = record.write_all(b"undone");
     }
 }
 

@@ -148,6 +148,14 @@ pub fn recover_quietly(directory: &Path, policy: &PolicyFlags) -> Result<(), Exi
     Ok(())
 }
 
+/// Tells whether a patch is at work in a directory, or was interrupted there.
+pub fn is_interrupted(directory: &Path) -> bool {
+    directory
+        .join(safe_fs::JOURNAL_NAME)
+        .symlink_metadata()
+        .is_ok()
+}
+
 fn killed(number: i32) -> Exit {
     render::error(&format!(
         "Error: signal {number} ended the patch stage\n  \

@@ -345,6 +345,11 @@ impl Pending<'_> {
         Ok(fcntl_dupfd_cloexec(&self.file, 0)?)
     }
 
+    /// Tells whether a stage has written anything.
+    pub fn is_written(&self) -> bool {
+        fstat(&self.file).is_ok_and(|stat| size(&stat) > 0)
+    }
+
     /// Gives the record its header and its name, and sweeps what is superfluous;
     /// nothing when the stage has recorded nothing.
     ///

@@ -18,15 +18,16 @@ use crate::exit::Exit;
 use crate::patch::inner::{Input, current_directory};
 use crate::patch::outcome::Outcome;
 use crate::patch::stage;
-use crate::render;
 use crate::state::{Base, Header, Id, Missing, NoState, ReadError, Record, Root, Store};
 use crate::user::{self, User};
 use crate::workspace::{self, Confinement};
+use crate::{render, sys};
 
 pub use refusal::Refusal;
 
 /// Does what is asked.
 pub fn command(arguments: &Undo) -> Exit {
+    sys::ignore_file_size_signal();
     let done = match arguments.what() {
         Undoing::List => listed(arguments),
         Undoing::Recover => recover(arguments),
@@ -118,29 +119,39 @@ fn listed(arguments: &Undo) -> Result<Exit, Stop> {
 fn recover(arguments: &Undo) -> Result<Exit, Stop> {
     user::assume(arguments.policy.as_user.as_deref())?;
     workspace::enter(arguments.policy.directory.as_deref())?;
-    let directory = current_directory()?;
-    let confinement = workspace::confinement(&directory, &arguments.policy)?;
-    Ok(in_stage(
-        arguments,
-        &directory,
-        &confinement,
-        &Input::Nothing,
-    ))
+    recover_in(arguments, &current_directory()?)
+}
+
+fn recover_in(arguments: &Undo, directory: &Path) -> Result<Exit, Stop> {
+    let confinement = workspace::confinement(directory, &arguments.policy)?;
+    let job = job(arguments, &confinement, &Input::Nothing);
+    Ok(job.run(confinement.plan.as_ref(), directory, None))
 }
 
 /// Takes a transaction back: the inner stage does, under the policy it had.
 fn take(arguments: &Undo, id: Option<Id>) -> Result<Exit, Stop> {
     let scene = enter(arguments)?;
     let directory = &scene.directory;
-    let (id, record) = chosen(&scene, id)?;
+    let (id, record) = match chosen(&scene, id) {
+        // The last patch may have been interrupted before it could be recorded.
+        Err(Refusal::Nothing(_)) if stage::is_interrupted(directory) => {
+            return recover_in(arguments, directory);
+        }
+        chosen => chosen?,
+    };
     let confinement = confined_as_before(directory, &arguments.policy, &record.header)?;
     // One of the other roots may hold the records.
     let Some(store) = open(&scene.user, &confinement.roots)? else {
         return Err(Refusal::Nothing(directory.clone()).into());
     };
     let input = Input::Record(body(id, record)?);
-    let exit = in_stage(arguments, directory, &confinement, &input);
-    if exit.code() == Exit::Success.code() {
+    // The exit code alone does not say whether it was undone: a report that
+    // nobody takes is a failure, too.
+    let pending = store.begin().ok();
+    let confirmation = pending.as_ref().and_then(|it| it.descriptor().ok());
+    let job = job(arguments, &confinement, &input);
+    let exit = job.run(confinement.plan.as_ref(), directory, confirmation);
+    if pending.is_some_and(|pending| pending.is_written()) {
         forget(&store, id);
     }
     Ok(exit)
@@ -212,8 +223,8 @@ fn forget(store: &Store, id: Id) {
     }
 }
 
-fn in_stage(arguments: &Undo, directory: &Path, confinement: &Confinement, input: &Input) -> Exit {
-    let job = stage::Job {
+fn job<'a>(arguments: &Undo, confinement: &'a Confinement, input: &'a Input) -> stage::Job<'a> {
+    stage::Job {
         output: OutputSwitches::of(arguments.form()),
         switches: PatchSwitches::of(Dialect::Safe),
         codes: Codes::Own,
@@ -221,6 +232,5 @@ fn in_stage(arguments: &Undo, directory: &Path, confinement: &Confinement, input
         input,
         quiet: false,
         no_undo: None,
-    };
-    job.run(confinement.plan.as_ref(), directory, None)
+    }
 }
