@@ -175,36 +175,38 @@ fn damaged(place: &Place, damage: &dyn Fn(&Path)) {
     damage(&record);
 }
 
+type Damage = fn(&Path);
+/// What may happen to a record on the disk.
+const DAMAGES: [(&str, Damage); 6] = [
+    ("cut off", |path| {
+        let bytes = fs::read(path).unwrap();
+        fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
+    }),
+    ("longer", |path| {
+        let bytes = fs::read(path).unwrap();
+        fs::write(path, [&bytes[..], b"x"].concat()).unwrap();
+    }),
+    ("no header", |path| {
+        let bytes = fs::read(path).unwrap();
+        fs::write(path, vec![0; bytes.len()]).unwrap();
+    }),
+    ("open to others", |path| {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+    }),
+    ("two names", |path| {
+        fs::hard_link(path, path.with_file_name("other")).unwrap();
+    }),
+    ("a link", |path| {
+        let moved = path.with_file_name("moved");
+        fs::rename(path, &moved).unwrap();
+        symlink(moved, path).unwrap();
+    }),
+];
+
 #[test]
 fn a_record_that_is_not_what_was_kept_is_refused() {
-    type Damage = fn(&Path);
-    let damages: [(&str, Damage); 6] = [
-        ("cut off", |path| {
-            let bytes = fs::read(path).unwrap();
-            fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
-        }),
-        ("longer", |path| {
-            let bytes = fs::read(path).unwrap();
-            fs::write(path, [&bytes[..], b"x"].concat()).unwrap();
-        }),
-        ("no header", |path| {
-            let bytes = fs::read(path).unwrap();
-            fs::write(path, vec![0; bytes.len()]).unwrap();
-        }),
-        ("open to others", |path| {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
-        }),
-        ("two names", |path| {
-            fs::hard_link(path, path.with_file_name("other")).unwrap();
-        }),
-        ("a link", |path| {
-            let moved = path.with_file_name("moved");
-            fs::rename(path, &moved).unwrap();
-            symlink(moved, path).unwrap();
-        }),
-    ];
     for identity in Identity::all() {
-        for (what, damage) in damages {
+        for (what, damage) in DAMAGES {
             let place = place(identity);
             damaged(&place, &damage);
             // Not the one before it either: that would be out of order.

@@ -9,6 +9,10 @@ use sandpatch_tests::{Scenario, Tree, degrade};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// By how many calls two runs may differ: a record and a journal hold inode numbers,
+/// which take more or fewer bytes, and so does the memory that is asked for.
+const MOST_FEWER_CALLS: usize = 3;
+
 /// What comes after a kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextRun {
@@ -147,7 +151,15 @@ impl Harness {
         let (input, plan) = (self.scenario.input(), Plan::Kill(index, side));
         let killed = trace::run(self.scenario.command(), &input, Landmark::Staging, plan);
         let Some(call) = killed.hit else {
-            panic!("call {index} of {} never came", self.calls());
+            // Then it has come to its end, and is judged as what it is: done.
+            let is_near_the_end = index + MOST_FEWER_CALLS >= self.calls();
+            assert!(
+                is_near_the_end && killed.outcome.succeeded(),
+                "call {index} of {} never came: {}",
+                self.calls(),
+                killed.outcome
+            );
+            return format!("no kill, since there was no call {index}");
         };
         // After its last call a process is gone without a signal.
         let is_last = index + 1 == self.calls() && side == Side::After;

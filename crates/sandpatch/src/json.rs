@@ -208,12 +208,15 @@ impl<'a> From<&'a Note> for NoteEntry<'a> {
     }
 }
 
-fn errors(outcome: &Outcome) -> Vec<ErrorEntry<'_>> {
-    let plain = |kind, message| ErrorEntry {
+fn plain(kind: &'static str, message: String) -> ErrorEntry<'static> {
+    ErrorEntry {
         kind,
         message,
         ..ErrorEntry::default()
-    };
+    }
+}
+
+fn errors(outcome: &Outcome) -> Vec<ErrorEntry<'_>> {
     match outcome {
         Outcome::Applied(_)
         | Outcome::Checked(_)
@@ -223,12 +226,9 @@ fn errors(outcome: &Outcome) -> Vec<ErrorEntry<'_>> {
         Outcome::NotUndone(UndoError::Changed(paths)) => {
             paths.iter().map(|path| changed_since(path)).collect()
         }
-        Outcome::NothingTaken(refusal) => vec![ErrorEntry {
-            hint: refusal.hint(),
-            ..plain(refusal.name(), refusal.to_string())
-        }],
-        Outcome::NotUndone(problem) => vec![plain("not-undone", problem.to_string())],
-        Outcome::NotARecord(problem) => vec![plain("not-a-record", problem.to_string())],
+        Outcome::NothingTaken(_) | Outcome::NotUndone(_) | Outcome::NotARecord(_) => {
+            undo_errors(outcome)
+        }
         Outcome::NotAPatch(problem) => vec![ErrorEntry::from(problem)],
         Outcome::NoSignalMask(problem) => vec![plain("signals-not-held", problem.to_string())],
         Outcome::NoRoots(problem) => vec![plain("roots-not-opened", problem.to_string())],
@@ -255,6 +255,21 @@ fn errors(outcome: &Outcome) -> Vec<ErrorEntry<'_>> {
             vec![plain("empty-patch", problem.to_string())]
         }
         Outcome::NotApplied(problem) => vec![plain("not-applied", problem.to_string())],
+    }
+}
+
+fn undo_errors(outcome: &Outcome) -> Vec<ErrorEntry<'_>> {
+    match outcome {
+        Outcome::NothingTaken(refusal) => vec![ErrorEntry {
+            hint: refusal.hint(),
+            ..plain(refusal.name(), refusal.to_string())
+        }],
+        Outcome::NotUndone(UndoError::Changed(paths)) => {
+            paths.iter().map(|path| changed_since(path)).collect()
+        }
+        Outcome::NotUndone(problem) => vec![plain("not-undone", problem.to_string())],
+        Outcome::NotARecord(problem) => vec![plain("not-a-record", problem.to_string())],
+        _ => Vec::new(),
     }
 }
 
