@@ -141,7 +141,7 @@ impl Roots {
 
     fn carry_out(&self, dir: &Dir, own: Stamp, records: &[Record]) -> Result<Recovered, Error> {
         let made = records.iter().filter_map(|record| match record {
-            Record::MakeDirectory { at } => Some(at.path()),
+            Record::MakeDirectory { at } | Record::RemoveDirectory { at, .. } => Some(at.path()),
             _ => None,
         });
         let mut recovery = Recovery {
@@ -231,7 +231,7 @@ struct Recovery<'r> {
     /// The journal's directory, and its path now.
     dir: &'r Dir,
     base: PathBuf,
-    /// Directories that the transaction made: they may be gone again.
+    /// Directories that the transaction made, or removes: they may be gone.
     made: Vec<PathBuf>,
     own: Stamp,
     conflicts: Vec<Conflict>,
