@@ -1,8 +1,7 @@
 //! A file held by its inode: what was inspected is what is read, replaced or
 //! removed later, whatever happens to its name.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -111,15 +110,9 @@ impl Pinned {
     }
 
     fn read_all(&self) -> io::Result<Vec<u8>> {
-        // Bounded by nothing, but so that it does not ask for the size once more.
-        let mut file = File::from(self.reopen(OFlag::O_RDONLY)?).take(u64::MAX);
+        let file = self.reopen(OFlag::O_RDONLY)?;
         let size = usize::try_from(self.size_bytes()).unwrap_or(0);
-        let mut bytes = Vec::new();
-        bytes
-            .try_reserve_exact(size.saturating_add(1))
-            .map_err(io::Error::other)?;
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
+        sys::read_to_end(file.as_fd(), size)
     }
 
     /// Reads owner, mode, extended attributes and ACLs, for when the file has to be made again.

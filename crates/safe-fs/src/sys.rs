@@ -215,6 +215,24 @@ pub(crate) fn write_all_at(fd: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> io:
     Ok(())
 }
 
+/// Reads to the end, into a buffer for as many bytes as are expected and one
+/// more, which tells that there are none.
+pub(crate) fn read_to_end(fd: BorrowedFd<'_>, expected_bytes: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(expected_bytes.saturating_add(1))?;
+    loop {
+        if bytes.len() == bytes.capacity() {
+            bytes.try_reserve(bytes.len())?;
+        }
+        let room = rustix::buffer::spare_capacity(&mut bytes);
+        match rustix::io::read(fd, room) {
+            Ok(0) => return Ok(bytes),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
 /// `ftruncate(fd, length)`.
 pub(crate) fn truncate(fd: BorrowedFd<'_>, length_bytes: u64) -> io::Result<()> {
     let length = i64::try_from(length_bytes).map_err(io::Error::other)?;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::path::Path;
 
 use linux_sandbox::{Command, Environment, Outcome, Program, Stdin};
 use sandbox_policy::environment::with_usable_tmp;
@@ -11,6 +12,7 @@ use crate::cli::{Backend, NetworkMode, Run, TmpMode};
 use crate::exit::Exit;
 use crate::patch::inner::current_directory;
 use crate::patch::stage;
+use crate::workspace::Planned;
 use crate::{render, user, workspace};
 
 /// Runs the command, and returns how it ended.
@@ -30,20 +32,7 @@ pub fn command(arguments: Run) -> Exit {
     if arguments.policy.backend == Backend::None {
         return unconfined(&arguments.command);
     }
-    let policy = match workspace::policy(&directory, &arguments.policy) {
-        Ok(policy) => policy
-            .with_network(match arguments.network {
-                NetworkMode::None => Network::None,
-                NetworkMode::Host => Network::Host,
-            })
-            .with_tmp(match arguments.tmp {
-                TmpMode::Private => Tmp::Private,
-                TmpMode::Host => Tmp::Host,
-                TmpMode::None => Tmp::None,
-            }),
-        Err(exit) => return exit,
-    };
-    let planned = match workspace::plan_policy(&policy, &directory, Purpose::Command) {
+    let planned = match planned(&arguments, &directory) {
         Ok(planned) => planned,
         Err(exit) => return exit,
     };
@@ -66,6 +55,20 @@ pub fn command(arguments: Run) -> Exit {
         Ok(outcome) => ended(&name, outcome),
         Err(error) => render::no_sandbox(&error),
     }
+}
+
+fn planned(arguments: &Run, directory: &Path) -> Result<Planned, Exit> {
+    let policy = workspace::policy(directory, &arguments.policy)?
+        .with_network(match arguments.network {
+            NetworkMode::None => Network::None,
+            NetworkMode::Host => Network::Host,
+        })
+        .with_tmp(match arguments.tmp {
+            TmpMode::Private => Tmp::Private,
+            TmpMode::Host => Tmp::Host,
+            TmpMode::None => Tmp::None,
+        });
+    workspace::plan_policy(&policy, directory, Purpose::Command)
 }
 
 /// Returns this process's environment, with the temporary directory corrected.

@@ -97,8 +97,12 @@ impl<'r> Journal<'r> {
             },
         };
         self.state = begun.map_err(|error| self.failed(error))?;
-        if let State::Open(open) = &self.state {
-            self.base = sys::current_path(open.dir.as_fd()).ok().map(PathBuf::from);
+        if let State::Open(open) = &self.state
+            && let Ok(path) = sys::current_path(open.dir.as_fd())
+        {
+            let path = PathBuf::from(path);
+            self.paths.insert(open.dir.id(), path.clone());
+            self.base = Some(path);
         }
         Ok(())
     }

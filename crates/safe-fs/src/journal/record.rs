@@ -107,34 +107,48 @@ pub(super) fn header(own: Stamp) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a journal says.
+/// The most records that are read: as many as a patch can have descriptors for, and more.
+const MOST_RECORDS: usize = 1 << 20;
+
+/// What a journal begins with.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Contents {
+pub(super) enum Header<'b> {
     /// It was made and not written: what it begins with is written at once.
     Begun,
     /// It is no journal.
     Foreign,
-    /// It names itself, and says this.
-    Records { own: Stamp, records: Vec<Record> },
+    /// It names itself, and goes on.
+    Named { own: Stamp, rest: &'b [u8] },
 }
 
-/// Reads a journal's bytes, whoever wrote them.
-pub(super) fn parse(bytes: &[u8]) -> Contents {
+/// Reads the beginning of a journal, whoever wrote it.
+pub(super) fn parse_header(bytes: &[u8]) -> Header<'_> {
     if bytes.is_empty() {
-        return Contents::Begun;
+        return Header::Begun;
     }
-    let header = bytes
-        .strip_prefix(MAGIC)
-        .map(postcard::take_from_bytes::<Stamp>);
-    let Some(Ok((own, mut rest))) = header else {
-        return Contents::Foreign;
-    };
+    let header = bytes.strip_prefix(MAGIC).map(postcard::take_from_bytes);
+    match header {
+        Some(Ok((own, rest))) => Header::Named { own, rest },
+        _ => Header::Foreign,
+    }
+}
+
+/// Reads the records: whole ones, up to the one that says that all is done;
+/// nothing when there are more than a transaction can have.
+pub(super) fn parse_records(mut bytes: &[u8]) -> Option<Vec<Record>> {
     let mut records = Vec::new();
-    while let Ok((record, tail)) = postcard::take_from_bytes::<Record>(rest) {
+    while let Ok((record, rest)) = postcard::take_from_bytes::<Record>(bytes) {
+        if records.len() == MOST_RECORDS {
+            return None;
+        }
+        let is_last = record == Record::Done;
         records.push(record);
-        rest = tail;
+        if is_last {
+            break;
+        }
+        bytes = rest;
     }
-    Contents::Records { own, records }
+    Some(records)
 }
 
 #[cfg(test)]
@@ -203,6 +217,28 @@ mod tests {
         ]
     }
 
+    fn parsed(bytes: &[u8]) -> Option<(Stamp, Vec<Record>)> {
+        match parse_header(bytes) {
+            Header::Named { own, rest } => Some((own, parse_records(rest)?)),
+            Header::Begun | Header::Foreign => None,
+        }
+    }
+
+    #[test]
+    fn more_records_than_a_transaction_has_are_not_read() {
+        let mut one = Vec::new();
+        Record::MakeDirectory {
+            at: NamedPlace {
+                directory: OsString::new(),
+                name: OsString::new(),
+            },
+        }
+        .encode(&mut one)
+        .unwrap();
+        assert!(parse_records(&one.repeat(MOST_RECORDS)).is_some());
+        assert!(parse_records(&one.repeat(MOST_RECORDS + 1)).is_none());
+    }
+
     fn written() -> (Vec<u8>, Vec<usize>) {
         let mut bytes = header(stamp(9)).unwrap();
         let mut ends = vec![bytes.len()];
@@ -216,14 +252,10 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let (bytes, _) = written();
-        let records = all();
-        assert_eq!(
-            parse(&bytes),
-            Contents::Records {
-                own: stamp(9),
-                records
-            }
-        );
+        assert_eq!(parsed(&bytes), Some((stamp(9), all())));
+        // Behind the end nothing counts.
+        let more = [&bytes[..], &bytes[bytes.len() - 20..]].concat();
+        assert_eq!(parsed(&more), Some((stamp(9), all())));
     }
 
     /// A kill during the write leaves some prefix: whole records count, and no other.
@@ -232,10 +264,12 @@ mod tests {
         let (bytes, ends) = written();
         for length in 0..bytes.len() {
             let whole = ends.iter().filter(|end| **end <= length).count();
-            match parse(&bytes[..length]) {
-                Contents::Begun => assert_eq!(length, 0),
-                Contents::Records { records, .. } => assert_eq!(records, all()[..whole - 1]),
-                Contents::Foreign => assert_eq!(whole, 0, "{length} bytes"),
+            match parse_header(&bytes[..length]) {
+                Header::Begun => assert_eq!(length, 0),
+                Header::Foreign => assert_eq!(whole, 0, "{length} bytes"),
+                Header::Named { rest, .. } => {
+                    assert_eq!(parse_records(rest).unwrap(), all()[..whole - 1]);
+                }
             }
         }
     }
@@ -250,8 +284,7 @@ mod tests {
         let huge = postcard::to_allocvec(&u64::MAX).unwrap();
         rewrite.splice(at..=at, huge);
         let bytes = [&begun[..], &rewrite].concat();
-        let (own, records) = (stamp(9), Vec::new());
-        assert_eq!(parse(&bytes), Contents::Records { own, records });
+        assert_eq!(parsed(&bytes), Some((stamp(9), Vec::new())));
     }
 
     proptest! {
@@ -267,12 +300,12 @@ mod tests {
             let (written, _) = written();
             let kept = &written[..keeps.min(written.len())];
             for bytes in [&random[..], &[kept, &random].concat(), &[kept, &small].concat()] {
-                if let Contents::Records { own, records } = parse(bytes) {
+                if let Some((own, records)) = parsed(bytes) {
                     let mut again = header(own).unwrap();
                     for record in &records {
                         record.encode(&mut again).unwrap();
                     }
-                    prop_assert_eq!(parse(&again), Contents::Records { own, records });
+                    prop_assert_eq!(parsed(&again), Some((own, records)));
                 }
             }
         }
@@ -286,7 +319,7 @@ mod tests {
             "#!/bin/sh\n",
             "sandpatch journal 1\nnotes",
         ] {
-            assert_eq!(parse(text.as_bytes()), Contents::Foreign, "{text}");
+            assert_eq!(parse_header(text.as_bytes()), Header::Foreign, "{text}");
         }
     }
 }

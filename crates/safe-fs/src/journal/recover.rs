@@ -6,8 +6,7 @@
 //! time of birth. What is not as a killed transaction would have left it stays.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ use std::time::{Duration, Instant};
 use nix::fcntl::OFlag;
 use nix::sys::stat::{FileStat, SFlag};
 
-use super::record::{Contents, NamedPlace, Record, parse};
+use super::record::{Header, NamedPlace, Record, parse_header, parse_records};
 use super::{JOURNAL_NAME, named};
 use crate::dir::Dir;
 use crate::entry::Entry;
@@ -124,16 +123,19 @@ impl Roots {
             return Err(fault(ErrorKind::ForeignOwner { uid: stat.st_uid }));
         }
         let contents = match is_plain(&stat) {
-            true => read(&journal).during(OP, path)?,
+            true => {
+                let size = usize::try_from(stat.st_size).unwrap_or(0);
+                sys::read_to_end(journal.as_fd(), size).during(OP, path)?
+            }
             false => return Err(fault(ErrorKind::NotAJournal)),
         };
-        let done = match parse(&contents) {
-            Contents::Foreign => return Err(fault(ErrorKind::NotAJournal)),
-            Contents::Begun => None,
-            Contents::Records { own, .. } if (own.id, own.birth) != (stamp.id, stamp.birth) => {
-                return Err(fault(ErrorKind::NotAJournal));
+        let done = match parse_header(&contents) {
+            Header::Begun => None,
+            Header::Named { own, rest } if (own.id, own.birth) == (stamp.id, stamp.birth) => {
+                let records = parse_records(rest).ok_or_else(|| fault(ErrorKind::NotAJournal))?;
+                Some(self.carry_out(dir, own, &records)?)
             }
-            Contents::Records { own, records } => Some(self.carry_out(dir, own, &records)?),
+            Header::Named { .. } | Header::Foreign => return Err(fault(ErrorKind::NotAJournal)),
         };
         sys::unlink_at(named(dir).0, named(dir).1).during(OP, path)?;
         Ok(done)
@@ -218,12 +220,6 @@ fn wait(dir: &Dir, timeout_ms: u64) -> io::Result<Option<OwnedFd>> {
 fn is_plain(stat: &FileStat) -> bool {
     let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
     kind == SFlag::S_IFREG && stat.st_nlink == 1
-}
-
-fn read(journal: &OwnedFd) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::from(journal.as_fd().try_clone_to_owned()?).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 struct Recovery<'r> {

@@ -119,27 +119,26 @@ fn stdin() -> Result<Vec<u8>, InputError> {
     }
 }
 
-/// Reads standard input to its end, into a buffer that is large enough from the
-/// beginning where its size is known.
+/// Reads standard input to its end. What is larger than a pipe gets a buffer of
+/// the right size at once where its size is known.
 fn read_stdin() -> std::io::Result<Vec<u8>> {
     /// What a pipe holds (`pipe(7)`).
     const USUAL_BYTES: usize = 64 << 10;
     let stdin = std::io::stdin();
-    let size = rustix::fs::fstat(&stdin)?.st_size;
-    let expected = usize::try_from(size).unwrap_or(0).saturating_add(1);
-    let mut bytes = Vec::new();
-    let mut room = expected.max(USUAL_BYTES);
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
     loop {
-        bytes.try_reserve(room)?;
         match rustix::io::read(&stdin, rustix::buffer::spare_capacity(&mut bytes)) {
             Ok(0) => return Ok(bytes),
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        room = match bytes.capacity() > bytes.len() {
-            true => 1,
-            false => bytes.len(),
-        };
+        if bytes.len() == bytes.capacity() {
+            let size = rustix::fs::fstat(&stdin)?.st_size;
+            let rest = usize::try_from(size)
+                .unwrap_or(0)
+                .saturating_sub(bytes.len());
+            bytes.try_reserve(rest.max(bytes.len()).saturating_add(1))?;
+        }
     }
 }
 
