@@ -80,7 +80,7 @@ fn run() -> Result<Outcome, Box<dyn Error>> {
         args,
         environment,
         stdin: Stdin::Inherit,
-        inherit,
+        inherit: inherit.map(std::sync::Arc::new),
         cwd,
     };
     show.run(&plan, command)

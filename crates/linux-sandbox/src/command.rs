@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The environment of a command.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +50,7 @@ pub struct Command {
     /// `Patch` only: the patch stage is trusted with it, a command would not be.
     /// It stays on the mount it was opened on, past the read-only view. Every
     /// other descriptor above 2 is closed.
-    pub inherit: Option<OwnedFd>,
+    pub inherit: Option<Arc<OwnedFd>>,
     /// The working directory.
     pub cwd: PathBuf,
 }

@@ -54,7 +54,7 @@ pub(crate) fn run(plan: &Plan, command: Command) -> Result<RunReport, Error> {
                 image: &image,
                 filter: &filter,
                 stdin,
-                inherit: command.inherit.as_ref(),
+                inherit: command.inherit.as_deref(),
                 cwd: &cwd,
                 ignored_signals: &ignored,
                 waited: &signals.waited,

@@ -3,6 +3,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 use apply_patch::report::ChangeKind;
 use apply_patch::syntax::ast::{Body, Operation};
@@ -40,7 +41,7 @@ pub fn around(
     user: &User,
     wanted: Wanted,
     about: &About<'_>,
-    work: impl FnOnce(Option<OwnedFd>, Option<&str>) -> Exit,
+    work: impl FnOnce(Option<Arc<OwnedFd>>, Option<&str>) -> Exit,
 ) -> Exit {
     if wanted == Wanted::Nothing {
         return work(None, None);
@@ -58,18 +59,13 @@ fn open(user: &User, roots: &[Root]) -> Result<Store, NoState> {
 fn recorded(
     store: &Store,
     about: &About<'_>,
-    work: impl FnOnce(Option<OwnedFd>, Option<&str>) -> Exit,
+    work: impl FnOnce(Option<Arc<OwnedFd>>, Option<&str>) -> Exit,
 ) -> Exit {
-    let begun = store.begin().map_err(|why| why.to_string());
-    let begun = begun.and_then(|pending| match pending.descriptor() {
-        Ok(record) => Ok((pending, record)),
-        Err(why) => Err(why.to_string()),
-    });
-    let (pending, record) = match begun {
-        Ok(begun) => begun,
-        Err(why) => return work(None, Some(&why)),
+    let pending = match store.begin() {
+        Ok(pending) => pending,
+        Err(why) => return work(None, Some(&why.to_string())),
     };
-    let exit = work(Some(record), None);
+    let exit = work(Some(pending.descriptor()), None);
     if let Err(why) = pending.keep(|| about.header()) {
         render::note(&format!("this patch cannot be undone: {why}"));
     }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use linux_sandbox::{Command, Environment, Outcome, Program, Stdin};
 use sandbox_policy::Plan;
@@ -39,7 +40,7 @@ pub struct Job<'a> {
 impl Job<'_> {
     /// Does the job, in the sandbox when there is a plan for one; what it replaces
     /// goes to `record`.
-    pub fn run(&self, plan: Option<&Plan>, directory: &Path, record: Option<OwnedFd>) -> Exit {
+    pub fn run(&self, plan: Option<&Plan>, directory: &Path, record: Option<Arc<OwnedFd>>) -> Exit {
         match plan {
             Some(plan) => self.run_in(plan, directory, record),
             None => self.run_here(record),
@@ -47,7 +48,7 @@ impl Job<'_> {
     }
 
     /// Does the job in this process, and says that there is no sandbox.
-    fn run_here(&self, record: Option<OwnedFd>) -> Exit {
+    fn run_here(&self, record: Option<Arc<OwnedFd>>) -> Exit {
         if !self.quiet {
             render::note("no sandbox: the patch is applied with the rights of this process");
         }
@@ -59,14 +60,14 @@ impl Job<'_> {
             switches: self.switches,
             roots: [PathBuf::from(HERE)].into_iter().chain(others).collect(),
             codes: self.codes,
-            record: record.map(File::from),
+            record: record.and_then(|fd| fd.try_clone().ok()).map(File::from),
             quiet: self.quiet,
             no_undo: self.no_undo.map(str::to_owned),
         };
         inner::run(job, self.input)
     }
 
-    fn run_in(&self, plan: &Plan, directory: &Path, record: Option<OwnedFd>) -> Exit {
+    fn run_in(&self, plan: &Plan, directory: &Path, record: Option<Arc<OwnedFd>>) -> Exit {
         let stdin = match carrier::carry(self.input.bytes()) {
             Ok(stdin) => stdin,
             Err(error) => {

@@ -19,7 +19,7 @@ pub use base::Base;
 pub use directory::{Missing, Root};
 pub use header::{Change, Header, Place};
 pub use name::Id;
-pub use store::{Entry, Listing, ReadError, Record, Store};
+pub use store::{Entry, Listing, Pending, ReadError, Record, Store};
 
 /// Says why there is no state.
 #[derive(Debug, thiserror::Error)]

@@ -13,13 +13,14 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RawDir, RenameFlags, Stat, fstat, linkat, openat,
     renameat_with, seek, unlinkat,
 };
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::io::Errno;
 
 use super::header::{END_BYTES, Header, HeaderError, header_bytes};
 use super::name::{self, Id, Name, workspace_key};
@@ -155,7 +156,7 @@ impl Store {
         match openat(&self.dir, ".", flags, RECORD) {
             Ok(file) => Ok(Pending {
                 store: self,
-                file,
+                file: Arc::new(file),
                 temporary: None,
             }),
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => self.begin_named(),
@@ -172,7 +173,7 @@ impl Store {
             .map_err(|errno| NoState::os("begin a record in", NAME, errno))?;
         Ok(Pending {
             store: self,
-            file,
+            file: Arc::new(file),
             temporary: Some(name),
         })
     }
@@ -330,19 +331,15 @@ struct Names {
 #[derive(Debug)]
 pub struct Pending<'a> {
     store: &'a Store,
-    file: OwnedFd,
+    file: Arc<OwnedFd>,
     temporary: Option<String>,
 }
 
 impl Pending<'_> {
     /// Returns a descriptor for the stage that writes the body: it appends, and
     /// cannot read. Whoever has it can change this record and nothing else.
-    ///
-    /// # Errors
-    ///
-    /// When there are no descriptors left.
-    pub fn descriptor(&self) -> io::Result<OwnedFd> {
-        Ok(fcntl_dupfd_cloexec(&self.file, 0)?)
+    pub fn descriptor(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.file)
     }
 
     /// Tells whether a stage has written anything.

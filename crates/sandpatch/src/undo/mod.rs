@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::patch::inner::{Input, current_directory};
 use crate::patch::outcome::Outcome;
 use crate::patch::stage;
-use crate::state::{Base, Header, Id, Missing, NoState, ReadError, Record, Root, Store};
+use crate::state::{Base, Header, Id, Missing, NoState, Pending, ReadError, Record, Root, Store};
 use crate::user::{self, User};
 use crate::workspace::{self, Confinement};
 use crate::{render, sys};
@@ -148,7 +148,7 @@ fn take(arguments: &Undo, id: Option<Id>) -> Result<Exit, Stop> {
     // The exit code alone does not say whether it was undone: a report that
     // nobody takes is a failure, too.
     let pending = store.begin().ok();
-    let confirmation = pending.as_ref().and_then(|it| it.descriptor().ok());
+    let confirmation = pending.as_ref().map(Pending::descriptor);
     let job = job(arguments, &confinement, &input);
     let exit = job.run(confinement.plan.as_ref(), directory, confirmation);
     if pending.is_some_and(|pending| pending.is_written()) {

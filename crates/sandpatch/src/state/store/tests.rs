@@ -77,7 +77,7 @@ fn header(workspace: &str) -> Header {
 
 fn keep(store: &Store, workspace: &str, body: &[u8]) -> Id {
     let pending = store.begin().unwrap();
-    let mut stage = File::from(pending.descriptor().unwrap());
+    let mut stage = File::from(pending.descriptor().try_clone().unwrap());
     stage.write_all(body).unwrap();
     pending.keep(|| header(workspace)).unwrap().unwrap()
 }
@@ -142,7 +142,7 @@ fn without_unnamed_files_a_temporary_name_does() {
     let home = Home::new();
     let store = home.open(&[]).unwrap();
     let pending = store.begin_named().unwrap();
-    File::from(pending.descriptor().unwrap())
+    File::from(pending.descriptor().try_clone().unwrap())
         .write_all(b"body")
         .unwrap();
     assert!(store.list(Path::new("/w")).unwrap().entries.is_empty());
@@ -321,7 +321,7 @@ fn the_sandboxed_stage_cannot_forge_a_header() {
     let home = Home::new();
     let store = home.open(&[]).unwrap();
     let pending = store.begin().unwrap();
-    let stage = File::from(pending.descriptor().unwrap());
+    let stage = File::from(pending.descriptor().try_clone().unwrap());
     let forged = header("/forged").encode().unwrap();
     // It writes one of its own, and tries to have the real one written before it.
     rustix::fs::fcntl_setfl(&stage, OFlags::empty()).unwrap();
@@ -339,7 +339,7 @@ fn a_record_that_others_could_open_is_not_kept() {
     let home = Home::new();
     let store = home.open(&[]).unwrap();
     let pending = store.begin().unwrap();
-    let stage = pending.descriptor().unwrap();
+    let stage = pending.descriptor();
     rustix::fs::fchmod(&stage, Mode::from_raw_mode(0o4755)).unwrap();
     assert!(matches!(
         pending.keep(|| header("/w")),
@@ -347,7 +347,7 @@ fn a_record_that_others_could_open_is_not_kept() {
     ));
 
     let pending = store.begin().unwrap();
-    let stage = pending.descriptor().unwrap();
+    let stage = pending.descriptor();
     rustix::fs::ftruncate(&stage, MOST_BYTES + 1).unwrap();
     assert!(matches!(
         pending.keep(|| header("/w")),
