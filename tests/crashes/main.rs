@@ -21,6 +21,7 @@
     reason = "test helpers fail the test that called them, and report totals"
 )]
 
+mod afterwards;
 mod harness;
 
 use harness::{Harness, NextRun, Totals, Verdict, is_full};
