@@ -133,6 +133,12 @@ impl Tree {
     }
 }
 
+/// Waits longer than a tick of the clock that files are dated by: what is made
+/// in the same tick as a journal may be its transaction's.
+fn let_the_clock_tick() {
+    std::thread::sleep(std::time::Duration::from_millis(20));
+}
+
 #[test]
 fn without_a_journal_there_is_nothing_to_do() {
     let tree = Tree::new();
@@ -359,6 +365,7 @@ fn a_forged_journal_touches_nothing_protected() {
 fn a_forged_journal_removes_no_other_file() {
     let tree = Tree::new();
     fs::write(tree.path("ws/.sandpatch-0123456789abcdef-new"), "kept").unwrap();
+    let_the_clock_tick();
     let before = tree.listing();
     let (a, b) = (tree.stamp("ws/a"), tree.stamp("ws/b"));
     tree.forge(&[
@@ -396,8 +403,7 @@ fn a_forged_journal_cannot_call_an_old_file_new() {
     let tree = Tree::new();
     let before = tree.listing();
     let (a, b) = (tree.stamp("ws/a"), tree.stamp("ws/b"));
-    // Longer than a tick of the clock that files are dated by.
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    let_the_clock_tick();
     tree.forge(&[
         Record::Create {
             at: tree.place("ws/a"),
