@@ -1,7 +1,7 @@
 //! What people and attackers do between a kill and the next run.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -161,6 +161,11 @@ fn a_directory_that_was_renamed_is_asked_for() {
         assert!(refused.stderr_text().contains("put it back"), "{refused}");
     }
     assert_eq!(Tree::of(&place.ws()), during);
+    // Another directory of the name is not the one, as when a mount is missing.
+    place.mkdir("ws/sub");
+    let refused = sandpatch(&place, &["undo", "--recover"], "");
+    assert_eq!(refused.ended, Ended::Code(1), "{refused}");
+    fs::remove_dir(place.ws().join("sub")).unwrap();
     fs::rename(place.ws().join("moved"), place.ws().join("sub")).unwrap();
     assert!(sandpatch(&place, &["undo", "--recover"], "").succeeded());
     assert_eq!(read(&place, "sub/f"), "a\n");
@@ -178,6 +183,65 @@ fn a_workspace_that_was_moved_is_recovered_where_it_is() {
     assert!(recovered.succeeded(), "{recovered}");
     assert_eq!(fs::read_to_string(moved.join("sub/f")).unwrap(), "a\n");
     assert_eq!(Tree::of(&moved).litter(), Vec::<std::path::PathBuf>::new());
+}
+
+/// An undo that is killed at its very end cannot say that its record has served.
+#[test]
+fn an_undo_that_was_finished_by_the_next_run_is_known_as_done() {
+    let place = place(Identity::Caller);
+    let first = "*** Begin Patch\n*** Add File: first\n+1\n*** End Patch\n";
+    assert!(sandpatch(&place, &["apply", "-"], first).succeeded());
+    assert!(sandpatch(&place, &["apply", "-"], PATCH).succeeded());
+    // As the record of an undo that could not be removed: it is there once more.
+    let records = place.top().join("home/state/sandpatch/undo");
+    let kept = newest(&records);
+    let bytes = fs::read(&kept).unwrap();
+    assert!(sandpatch(&place, &["undo"], "").succeeded());
+    assert!(!kept.exists());
+    fs::write(&kept, bytes).unwrap();
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o600)).unwrap();
+    let again = sandpatch(&place, &["undo"], "");
+    assert_eq!(again.ended, Ended::Code(1), "{again}");
+    assert!(again.stderr_text().contains("undone already"), "{again}");
+    assert_eq!(
+        (read(&place, "sub/f"), read(&place, "first")),
+        ("a\n".into(), "1\n".into())
+    );
+    assert!(sandpatch(&place, &["undo"], "").succeeded());
+    assert!(!place.ws().join("first").exists());
+}
+
+/// Names of records sort by their time.
+fn newest(records: &Path) -> std::path::PathBuf {
+    let names = fs::read_dir(records).unwrap();
+    names.map(|name| name.unwrap().path()).max().unwrap()
+}
+
+#[test]
+fn a_check_finds_a_journal_that_lies_beside_a_file() {
+    let identity = *Identity::all().last().unwrap();
+    if identity == Identity::Caller {
+        return sandpatch_tests::skip::skip_allowed("a check", "only root may be two users");
+    }
+    let place = place(identity);
+    nix::unistd::chown(&place.ws(), Some(nix::unistd::Uid::from_raw(0)), None).unwrap();
+    half_done(&place);
+    let checked = sandpatch(&place, &["apply", "--check", "-"], OTHER);
+    assert_eq!(checked.ended, Ended::Code(1), "{checked}");
+    assert!(
+        checked.stderr_text().contains("undo --recover"),
+        "{checked}"
+    );
+}
+
+#[test]
+fn a_terminal_does_not_act_on_names_in_messages() {
+    let place = place(Identity::Caller);
+    let patch = "*** Begin Patch\n*** Update File: a\u{1b}[31mb\n@@\n-x\n+y\n*** End Patch\n";
+    let refused = sandpatch(&place, &["apply", "-"], patch);
+    assert_eq!(refused.ended, Ended::Code(1));
+    assert!(!refused.stderr_text().contains('\u{1b}'), "{refused}");
+    assert!(refused.stderr_text().contains("u{1b}"), "{refused}");
 }
 
 /// What another user wrote says only what that user may do.

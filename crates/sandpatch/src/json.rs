@@ -267,6 +267,9 @@ fn undo_errors(outcome: &Outcome) -> Vec<ErrorEntry<'_>> {
         Outcome::NotUndone(UndoError::Changed(paths)) => {
             paths.iter().map(|path| changed_since(path)).collect()
         }
+        Outcome::NotUndone(problem @ UndoError::Already) => {
+            vec![plain("undone-already", problem.to_string())]
+        }
         Outcome::NotUndone(problem) => vec![plain("not-undone", problem.to_string())],
         Outcome::NotARecord(problem) => vec![plain("not-a-record", problem.to_string())],
         _ => Vec::new(),

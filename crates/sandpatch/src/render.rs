@@ -129,6 +129,11 @@ fn not_undone(problem: &UndoError) {
                 text.push_str(&format!("  {}\n", words::changed_since(path)));
             }
         }
+        UndoError::Already => {
+            text = format!(
+                "Error: {problem}\n  hint: it is not listed any more; undo again for the one before\n"
+            );
+        }
         other => text = format!("Error: {other}\n"),
     }
     text.push_str("note: nothing was changed\n");
@@ -177,6 +182,14 @@ fn failures(failures: &[Failure]) {
     }
     text.push_str("note: nothing was changed\n");
     stderr(&text);
+}
+
+/// Prints that something interrupted could not be ended, to one who asked for something else.
+pub fn not_ended(problem: &safe_fs::Error) {
+    warning(&format!(
+        "an interrupted patch is here and could not be ended: {problem}\n  hint: {}",
+        words::recovery_hint(problem)
+    ));
 }
 
 /// Prints what the reader of a report should know.
@@ -230,6 +243,7 @@ fn missing_names(plan: &sandbox_policy::Plan) -> Vec<String> {
 }
 
 fn stderr(text: &str) {
+    let text = words::plain_message(text);
     // There is nowhere left to complain to.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -68,7 +68,9 @@ pub const PENDING_HINT: &str = "'sandpatch undo --recover' ends it, and so does 
 /// Returns what helps when an interrupted patch cannot be ended.
 pub fn recovery_hint(error: &safe_fs::Error) -> &'static str {
     match error.kind() {
-        ErrorKind::NotAJournal => "remove that file, if nobody needs it",
+        ErrorKind::NotAJournal => {
+            "it may be a copy, or have been linked or edited: remove it only if no patch was interrupted here"
+        }
         ErrorKind::Busy => "try again when the other patch has ended",
         ErrorKind::ForeignOwner { .. } => {
             "'sandpatch undo --recover' has to be run by that user; root can with --as-user"
@@ -231,7 +233,7 @@ const fn recovered_by(direction: Direction) -> &'static str {
     match direction {
         Direction::RolledBack => "an interrupted patch was taken back",
         Direction::Completed => {
-            "a patch that was interrupted at its very end was finished; it cannot be undone"
+            "what was interrupted at its very end was finished; that cannot be undone"
         }
     }
 }
@@ -243,11 +245,22 @@ pub fn changed_since(path: &Path) -> String {
 
 /// Spells a path that a terminal must not act on.
 pub fn plain(path: &Path) -> String {
-    let escaped = |c: char| match c.is_control() {
+    without_controls(&path.display().to_string(), &[])
+}
+
+/// Spells a message that a terminal must not act on: the names that it quotes
+/// may be anybody's. Lines and tabs are the message's own; a NUL does
+/// nothing, and is shown as the reference shows it.
+pub fn plain_message(text: &str) -> String {
+    without_controls(text, &['\n', '\t', '\0'])
+}
+
+fn without_controls(text: &str, but: &[char]) -> String {
+    let escaped = |c: char| match c.is_control() && !but.contains(&c) {
         true => c.escape_default().to_string(),
         false => c.to_string(),
     };
-    path.display().to_string().chars().map(escaped).collect()
+    text.chars().map(escaped).collect()
 }
 
 fn not_restored(path: &Path, kept: Option<&Path>) -> String {

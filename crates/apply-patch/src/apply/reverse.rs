@@ -15,7 +15,7 @@ use crate::plan::snapshot::SlotId;
 use crate::report::Report;
 use crate::syntax::ast::{Body, MoveTo, Operation, Patch};
 use crate::undo::Recorded;
-use crate::undo::plan::{Found, reverse};
+use crate::undo::plan::{Blocked, Found, reverse};
 
 /// An undo has no text whose lines could be counted.
 const NO_LINE: usize = 0;
@@ -27,6 +27,9 @@ pub enum UndoError {
     /// Somebody changed these since.
     #[error("changed since the patch was applied: {}", listed(.0))]
     Changed(Vec<PathBuf>),
+    /// The files are as they were before the patch.
+    #[error("undone already: the files are as they were before")]
+    Already,
     /// The changes could not be made.
     #[error(transparent)]
     Apply(#[from] ApplyError),
@@ -68,7 +71,7 @@ pub fn undo(record: &Recorded, roots: &Roots, options: &Options) -> Result<Undon
 fn take_back(record: &Recorded, roots: &Roots, options: &Options) -> Result<Report, UndoError> {
     let words = Words::of(record);
     let patch = words.patch();
-    let mut changed = Vec::new();
+    let mut blocked = None;
     let done = transact(&patch, roots, || {
         let (mut observed, slots) = observe(record, roots);
         let refused = refused(record, &slots, roots);
@@ -84,8 +87,8 @@ fn take_back(record: &Recorded, roots: &Roots, options: &Options) -> Result<Repo
                     ..Report::default()
                 },
             },
-            Err(paths) => {
-                changed = paths;
+            Err(why) => {
+                blocked = Some(why);
                 return Err(Interrupted::Failed(ApplyError::Failed(Vec::new())));
             }
         };
@@ -96,9 +99,10 @@ fn take_back(record: &Recorded, roots: &Roots, options: &Options) -> Result<Repo
         }
         commit::commit(&patch, &plan, &observed, (roots, options), None)
     });
-    match changed.is_empty() {
-        true => Ok(done?),
-        false => Err(UndoError::Changed(changed)),
+    match blocked {
+        None => Ok(done?),
+        Some(Blocked::Changed(paths)) => Err(UndoError::Changed(paths)),
+        Some(Blocked::Already) => Err(UndoError::Already),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Recording what effects replace, while it is at hand.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -131,10 +132,10 @@ impl Capture<'_> {
             let target = link.hop.target.clone();
             return Ok(Before::Link { target });
         }
-        let content = match state {
+        let old = match state {
             SlotState::File(file) => match &file.content {
-                Some(Ok(old)) => Kept::of(old, new),
-                _ => Kept::of(&self.read(pinned)?, new),
+                Some(Ok(old)) => Cow::Borrowed(old),
+                _ => Cow::Owned(self.read(pinned)?),
             },
             _ => return Err(RecordError::Special),
         };
@@ -143,7 +144,8 @@ impl Capture<'_> {
             false => Some(pinned.attributes().map_err(RecordError::Unreadable)?),
         };
         Ok(Before::File {
-            content,
+            digest: Digest::of(&old),
+            content: Kept::of(&old, new),
             attributes,
             links: pinned.nlink(),
         })

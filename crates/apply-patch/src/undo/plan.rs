@@ -1,6 +1,7 @@
 //! From a record to the effects that take it back: pure, like the plan of a patch.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -42,6 +43,7 @@ impl<'a> Found<'a> {
         match (expected, self.state()) {
             (Expected::Nothing, SlotState::Missing) => true,
             (Expected::Digest(digest), _) => self.has(digest),
+            (Expected::Link(target), SlotState::Link(link)) => link.hop.target == **target,
             (Expected::Moved(Moved::File(digest)), _) => self.has(digest),
             (Expected::Moved(Moved::Link { target }), SlotState::Link(link)) => {
                 link.hop.target == **target
@@ -60,11 +62,22 @@ impl<'a> Found<'a> {
     }
 }
 
-/// What the patch left at a place.
+/// What is to be at a place.
 enum Expected<'r> {
     Nothing,
     Digest(&'r Digest),
+    Link(&'r OsString),
     Moved(&'r Moved),
+}
+
+impl<'r> Expected<'r> {
+    const fn before(before: &'r Before) -> Self {
+        match before {
+            Before::Nothing => Self::Nothing,
+            Before::File { digest, .. } => Self::Digest(digest),
+            Before::Link { target } => Self::Link(target),
+        }
+    }
 }
 
 /// The effects that take a patch back, and what they change.
@@ -75,26 +88,67 @@ pub(crate) struct Reverse {
     pub(crate) notes: Vec<report::Note>,
 }
 
-/// Plans the way back, or returns the places that were changed since, which keep it from being taken.
+/// Why a way back is not taken.
+#[derive(Debug)]
+pub(crate) enum Blocked {
+    /// These places were changed since.
+    Changed(Vec<PathBuf>),
+    /// It was taken already: an undo that was killed at its very end could not say so.
+    Already,
+}
+
+/// Plans the way back.
 pub(crate) fn reverse(
     record: &Recorded,
     found: &BTreeMap<PathBuf, Found<'_>>,
-) -> Result<Reverse, Vec<PathBuf>> {
-    let changed: Vec<PathBuf> = left_behind(record)
-        .into_iter()
-        .filter(|(path, expected)| !found.get(*path).is_some_and(|found| found.is(expected)))
-        .map(|(path, _)| path.to_path_buf())
-        .collect();
-    if !changed.is_empty() {
-        return Err(changed);
+) -> Result<Reverse, Blocked> {
+    let changed = others(&left_behind(record), found);
+    match changed.is_empty() {
+        true => {}
+        false if others(&replaced(record), found).is_empty() => return Err(Blocked::Already),
+        false => return Err(Blocked::Changed(changed)),
     }
     let mut reverse = Reverse::default();
     for (operation, change) in record.changes.iter().enumerate().rev() {
         if reverse.add(change, operation, found).is_none() {
-            return Err(change.paths().map(Path::to_path_buf).collect());
+            let paths = change.paths().map(Path::to_path_buf).collect();
+            return Err(Blocked::Changed(paths));
         }
     }
     Ok(reverse)
+}
+
+/// Returns the places where something else is than expected.
+fn others(
+    expected: &BTreeMap<&Path, Expected<'_>>,
+    found: &BTreeMap<PathBuf, Found<'_>>,
+) -> Vec<PathBuf> {
+    let is_there = |path: &Path, it: &Expected<'_>| found.get(path).is_some_and(|at| at.is(it));
+    let differing = expected.iter().filter(|(path, it)| !is_there(path, it));
+    differing.map(|(path, _)| path.to_path_buf()).collect()
+}
+
+/// Returns what was at each place before the patch; its first change counts.
+fn replaced(record: &Recorded) -> BTreeMap<&Path, Expected<'_>> {
+    let mut before = BTreeMap::new();
+    for change in &record.changes {
+        match change {
+            Change::Rename { from, to, moved } => {
+                before
+                    .entry(Path::new(from))
+                    .or_insert(Expected::Moved(moved));
+                before.entry(Path::new(to)).or_insert(Expected::Nothing);
+            }
+            Change::Write {
+                at, before: was, ..
+            }
+            | Change::Remove { at, before: was } => {
+                before.entry(Path::new(at)).or_insert(Expected::before(was));
+            }
+            Change::MadeDirectory { .. } => {}
+        }
+    }
+    before
 }
 
 /// Returns what the patch left at each place; a later change of a place counts.
@@ -134,7 +188,7 @@ impl Reverse {
         operation: usize,
         found: &BTreeMap<PathBuf, Found<'_>>,
     ) -> Option<()> {
-        let at = |path: &std::ffi::OsString| found.get(Path::new(path));
+        let at = |path: &OsString| found.get(Path::new(path));
         match change {
             Change::Rename { from, to, .. } => {
                 self.effects.push(Effect::Rename {
@@ -203,7 +257,7 @@ impl Reverse {
         Some(())
     }
 
-    fn tell(&mut self, kind: report::ChangeKind, path: &std::ffi::OsString) {
+    fn tell(&mut self, kind: report::ChangeKind, path: &OsString) {
         self.changes.push(report::Change {
             kind,
             path: path.to_string_lossy().into_owned(),
@@ -212,7 +266,7 @@ impl Reverse {
 }
 
 /// Says that a name of a file that has others comes back as a file of its own.
-fn parted(before: &Before, path: &std::ffi::OsString) -> Option<report::Note> {
+fn parted(before: &Before, path: &OsString) -> Option<report::Note> {
     match before {
         Before::File { links, .. } if *links > 1 => Some(report::Note::LinksParted {
             path: path.to_string_lossy().into_owned(),

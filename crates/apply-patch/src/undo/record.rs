@@ -71,6 +71,8 @@ pub(crate) enum Change {
 pub(crate) enum Before {
     Nothing,
     File {
+        /// What it was.
+        digest: Digest,
         content: Kept,
         /// Nothing where the new file took them over.
         attributes: Option<SavedAttributes>,
@@ -147,9 +149,9 @@ impl Recorded {
     /// Returns the places whose content has to be looked at.
     pub(crate) fn read_paths(&self) -> BTreeSet<&Path> {
         let read = |change: &'_ Change| match change {
-            Change::Write { .. } => true,
+            Change::Write { .. } | Change::Remove { .. } => true,
             Change::Rename { moved, .. } => matches!(moved, Moved::File(_)),
-            Change::Remove { .. } | Change::MadeDirectory { .. } => false,
+            Change::MadeDirectory { .. } => false,
         };
         let changes = self.changes.iter().filter(|change| read(change));
         changes.flat_map(Change::paths).collect()
@@ -221,6 +223,7 @@ mod tests {
                 Change::Write {
                     at: "a".into(),
                     before: Before::File {
+                        digest: Digest::of(b"old text"),
                         content: Kept::of(b"old text", b"new text"),
                         attributes: None,
                         links: 1,
@@ -269,6 +272,7 @@ mod tests {
             changes: vec![Change::Remove {
                 at: "a".into(),
                 before: Before::File {
+                    digest: Digest::of(b""),
                     content: Kept::of(&content, b""),
                     attributes: None,
                     links: 1,

@@ -175,6 +175,7 @@ impl<'r> Journal<'r> {
     pub(crate) fn place(&mut self, at: &Location) -> NamedPlace {
         NamedPlace {
             directory: self.directory(&at.dir, at.path()),
+            directory_id: at.dir.id(),
             name: at.name.clone(),
         }
     }
@@ -183,6 +184,7 @@ impl<'r> Journal<'r> {
     pub(crate) fn temporary(&mut self, dir: &Dir, name: &OsStr) -> NamedPlace {
         NamedPlace {
             directory: self.directory(dir, Path::new("/")),
+            directory_id: dir.id(),
             name: name.to_os_string(),
         }
     }

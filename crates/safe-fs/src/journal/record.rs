@@ -16,6 +16,8 @@ const MAGIC: &[u8] = b"sandpatch journal 1\n";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NamedPlace {
     pub(crate) directory: OsString,
+    /// Which directory it was: another one may have its name by now.
+    pub(crate) directory_id: FileId,
     pub(crate) name: OsString,
 }
 
@@ -28,6 +30,7 @@ impl NamedPlace {
     pub(crate) fn beside(&self, name: OsString) -> Self {
         Self {
             directory: self.directory.clone(),
+            directory_id: self.directory_id,
             name,
         }
     }
@@ -169,6 +172,7 @@ mod tests {
     fn place(name: &str) -> NamedPlace {
         NamedPlace {
             directory: "/ws/d".into(),
+            directory_id: FileId { dev: 7, ino: 8 },
             name: name.into(),
         }
     }
@@ -230,6 +234,7 @@ mod tests {
         Record::MakeDirectory {
             at: NamedPlace {
                 directory: OsString::new(),
+                directory_id: FileId { dev: 0, ino: 0 },
                 name: OsString::new(),
             },
         }

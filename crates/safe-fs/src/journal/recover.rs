@@ -24,7 +24,7 @@ use crate::error::{Context, Error, ErrorKind, Operation};
 use crate::id::{Stamp, Time};
 use crate::location::Location;
 use crate::ops::restore_if_mixed;
-use crate::roots::{Root, Roots};
+use crate::roots::Roots;
 use crate::step::{self, Undone};
 use crate::sys;
 use crate::temporary;
@@ -82,8 +82,7 @@ impl Roots {
     /// Recovers as [`Roots::recover`] does from journals that lie beside what was
     /// changed, because the workspace directory takes none from us; nothing where it does.
     pub fn recover_beside(&self, timeout_ms: u64) -> Result<Vec<Recovered>, Error> {
-        let is_closed = |root: &Root| sys::may_write(root.dir.as_fd()).is_err();
-        if !self.workspace().is_some_and(is_closed) {
+        if !self.is_closed() {
             return Ok(Vec::new());
         }
         let mut recovered = Vec::new();
@@ -93,16 +92,28 @@ impl Roots {
         Ok(recovered)
     }
 
-    /// Tells whether a killed transaction left a journal in a root.
+    /// Tells whether a killed transaction left a journal where one is looked for.
     pub fn is_interrupted(&self) -> Result<bool, Error> {
-        for root in self.distinct() {
-            let path = root.path.join(JOURNAL_NAME);
-            let journal = open(&root.dir).during(Operation::Recover, &path)?;
-            if matches!(journal, Some(Found::Dead(_))) {
+        let in_roots = self.distinct();
+        let mut places: Vec<(Dir, PathBuf)> = in_roots
+            .map(|root| (root.dir.clone(), root.path.join(JOURNAL_NAME)))
+            .collect();
+        if self.is_closed() {
+            let beside = self.find_journals()?.into_iter();
+            places.extend(beside.map(|at| (at.dir, at.path)));
+        }
+        for (dir, path) in places {
+            if let Some(Found::Dead(_)) = open(&dir).during(Operation::Recover, &path)? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Tells whether the workspace directory takes no names from us.
+    fn is_closed(&self) -> bool {
+        self.workspace()
+            .is_some_and(|root| sys::may_write(root.dir.as_fd()).is_err())
     }
 
     fn recover_in(
@@ -344,7 +355,12 @@ impl Recovery<'_> {
             return Ok(None);
         }
         match self.roots.resolve(&self.base.join(at.path())) {
-            Ok(location) if location.missing().is_empty() => Ok(Some(location)),
+            Ok(location) if location.missing().is_empty() => {
+                match location.dir().id() == at.directory_id {
+                    true => Ok(Some(location)),
+                    false => self.unreachable(at, location.path()),
+                }
+            }
             Ok(location) => self.unreachable(at, location.path()),
             Err(error) => match error.kind() {
                 ErrorKind::Outside { .. } | ErrorKind::Os | ErrorKind::PermissionDenied => {

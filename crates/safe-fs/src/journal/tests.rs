@@ -106,8 +106,14 @@ impl Tree {
 
     fn place(&self, name: &str) -> NamedPlace {
         let path = self.path(name);
+        let directory = path.parent().unwrap();
+        let meta = fs::metadata(directory).unwrap();
         NamedPlace {
-            directory: path.parent().unwrap().into(),
+            directory: directory.into(),
+            directory_id: FileId {
+                dev: meta.dev(),
+                ino: meta.ino(),
+            },
             name: path.file_name().unwrap().into(),
         }
     }
@@ -450,6 +456,11 @@ fn a_directory_that_was_moved_keeps_everything_as_it_is() {
     let error = tree.roots.recover(0).unwrap_err();
     assert_eq!(error.kind(), &ErrorKind::Unreachable, "{error}");
     assert_eq!(tree.listing(), during);
+    // Another directory of the name, as a mount leaves that is gone.
+    fs::create_dir(tree.path("ws/d")).unwrap();
+    let error = tree.roots.recover(0).unwrap_err();
+    assert_eq!(error.kind(), &ErrorKind::Unreachable, "{error}");
+    fs::remove_dir(tree.path("ws/d")).unwrap();
     fs::rename(tree.path("ws/elsewhere"), tree.path("ws/d")).unwrap();
     tree.roots.recover(0).unwrap();
     assert_eq!(tree.listing(), before);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use apply_patch::report::{Note, Report};
 use apply_patch::syntax::parse;
 use apply_patch::undo::Recorded;
-use apply_patch::{UndoError, Undone};
+use apply_patch::{ApplyError, UndoError, Undone};
 use clap::{Parser, ValueEnum};
 use nix::sys::signal::SigSet;
 use rustix::fs::OFlags;
@@ -140,6 +140,10 @@ pub fn run(mut job: Job, input: &Input) -> Exit {
             render::notes(report);
             exit
         }
+        (Outcome::NotApplied(ApplyError::NotRecovered(problem)), _) if job.quiet => {
+            render::not_ended(problem);
+            exit
+        }
         (_, Form::Text) => render::outcome(&outcome, exit),
         (_, Form::Json) => render::json(&outcome, exit),
     }
@@ -240,7 +244,12 @@ fn undo(record: &[u8], job: &mut Job) -> Outcome {
         }
         Ok(Undone::Recovered(report)) => Outcome::Recovered(report),
         Err(UndoError::Apply(error)) => Outcome::NotApplied(error),
-        Err(error) => Outcome::NotUndone(error),
+        Err(error) => {
+            if matches!(error, UndoError::Already) {
+                confirm(job);
+            }
+            Outcome::NotUndone(error)
+        }
     }
 }
 

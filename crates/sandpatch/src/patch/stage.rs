@@ -150,6 +150,9 @@ pub fn recover_quietly(directory: &Path, policy: &PolicyFlags) -> Result<(), Exi
 }
 
 /// Tells whether a patch is at work in a directory, or was interrupted there.
+///
+/// A directory that takes no names has its journal anywhere below; looking for
+/// it would cost every command more than the sandbox does.
 pub fn is_interrupted(directory: &Path) -> bool {
     directory
         .join(safe_fs::JOURNAL_NAME)
