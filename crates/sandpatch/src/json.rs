@@ -223,9 +223,6 @@ fn errors(outcome: &Outcome) -> Vec<ErrorEntry<'_>> {
         | Outcome::Shown(_)
         | Outcome::Undone(_)
         | Outcome::Recovered(_) => Vec::new(),
-        Outcome::NotUndone(UndoError::Changed(paths)) => {
-            paths.iter().map(|path| changed_since(path)).collect()
-        }
         Outcome::NothingTaken(_) | Outcome::NotUndone(_) | Outcome::NotARecord(_) => {
             undo_errors(outcome)
         }

@@ -44,19 +44,7 @@ impl<'a> Found<'a> {
             (Expected::Nothing, SlotState::Missing) => true,
             (Expected::Digest(digest), _) => self.has(digest),
             (Expected::Link(target), SlotState::Link(link)) => link.hop.target == **target,
-            (Expected::Moved(Moved::File(digest)), _) => self.has(digest),
-            (Expected::Moved(Moved::Link { target }), SlotState::Link(link)) => {
-                link.hop.target == **target
-            }
-            (
-                Expected::Moved(Moved::LargeFile {
-                    dev,
-                    ino,
-                    size_bytes,
-                    modified_ns,
-                }),
-                _,
-            ) => self.identity == Some((*dev, *ino, *size_bytes, *modified_ns)),
+            (Expected::Inode(identity), _) => self.identity == Some(*identity),
             _ => false,
         }
     }
@@ -67,7 +55,8 @@ enum Expected<'r> {
     Nothing,
     Digest(&'r Digest),
     Link(&'r OsString),
-    Moved(&'r Moved),
+    /// This very file, as it was: device, inode, size and time of modification.
+    Inode((u64, u64, u64, i128)),
 }
 
 impl<'r> Expected<'r> {
@@ -76,6 +65,19 @@ impl<'r> Expected<'r> {
             Before::Nothing => Self::Nothing,
             Before::File { digest, .. } => Self::Digest(digest),
             Before::Link { target } => Self::Link(target),
+        }
+    }
+
+    const fn moved(moved: &'r Moved) -> Self {
+        match moved {
+            Moved::File(digest) => Self::Digest(digest),
+            Moved::Link { target } => Self::Link(target),
+            Moved::LargeFile {
+                dev,
+                ino,
+                size_bytes,
+                modified_ns,
+            } => Self::Inode((*dev, *ino, *size_bytes, *modified_ns)),
         }
     }
 }
@@ -136,7 +138,7 @@ fn replaced(record: &Recorded) -> BTreeMap<&Path, Expected<'_>> {
             Change::Rename { from, to, moved } => {
                 before
                     .entry(Path::new(from))
-                    .or_insert(Expected::Moved(moved));
+                    .or_insert(Expected::moved(moved));
                 before.entry(Path::new(to)).or_insert(Expected::Nothing);
             }
             Change::Write {
@@ -158,7 +160,7 @@ fn left_behind(record: &Recorded) -> BTreeMap<&Path, Expected<'_>> {
         match change {
             Change::Rename { from, to, moved } => {
                 left.insert(Path::new(from), Expected::Nothing);
-                left.insert(Path::new(to), Expected::Moved(moved));
+                left.insert(Path::new(to), Expected::moved(moved));
             }
             Change::Write { at, after, .. } => {
                 left.insert(Path::new(at), Expected::Digest(after));

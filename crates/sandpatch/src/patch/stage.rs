@@ -127,11 +127,7 @@ impl Job<'_> {
 /// Ends what an interrupted patch began in this directory, so that a command
 /// meets neither half of it nor its journal; says so on standard error only.
 pub fn recover_quietly(directory: &Path, policy: &PolicyFlags) -> Result<(), Exit> {
-    if directory
-        .join(safe_fs::JOURNAL_NAME)
-        .symlink_metadata()
-        .is_err()
-    {
+    if !is_interrupted(directory) {
         return Ok(());
     }
     let confinement = workspace::confinement(directory, policy)?;
