@@ -22,8 +22,10 @@ pub mod gitdir;
 pub mod path;
 pub mod plan;
 pub mod policy;
+pub mod rule;
 
 pub use facts::HostFacts;
 pub use path::AbsolutePath;
 pub use plan::{Plan, PlanError, plan};
-pub use policy::{Access, Network, Policy, Purpose, Tmp};
+pub use policy::{Network, Policy, Purpose, Tmp};
+pub use rule::{Access, Origin, Rule};

@@ -1,21 +1,11 @@
 //! What the caller wants, before anything is known about the host.
 
 use crate::path::AbsolutePath;
+pub use crate::rule::Access;
 
 /// Names directly below a writable root that stay read-only: they hold code or
 /// settings that run outside the sandbox later.
 pub const PROTECTED_NAMES: [&str; 3] = [".git", ".codex", ".agents"];
-
-/// What may be done with a path, weakest rule first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Access {
-    /// The path can be read, not changed.
-    Read,
-    /// The path can be read and changed.
-    Write,
-    /// The path can be neither read nor changed.
-    Deny,
-}
 
 /// Which network the sandboxed program sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
