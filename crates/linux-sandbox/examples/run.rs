@@ -68,7 +68,7 @@ fn run() -> Result<Outcome, Box<dyn Error>> {
     if let (Program::Named(name), Some(first)) = (&mut program, args.first()) {
         name.clone_from(first);
     }
-    let facts = linux_sandbox::gather(&policy)?;
+    let facts = linux_sandbox::gather(&policy, purpose)?;
     let plan = sandbox_policy::plan(&policy, &facts, purpose)?;
     let vars = sandbox_policy::environment::with_usable_tmp(std::env::vars_os().collect(), &plan);
     let environment = Environment {

@@ -61,6 +61,8 @@ macro_rules! steps {
 steps! {
     /// Looking at a root.
     ResolveRoot = "look at the writable root",
+    /// Looking at a rule.
+    ResolveRule = "look at the path of the rule",
     /// Looking at a protected name.
     ResolveProtected = "look at the protected path",
     /// Looking at the calling process.
@@ -107,6 +109,12 @@ steps! {
     PinAncestor = "keep the directory in its place",
     /// Protecting a path.
     Protect = "hold the protected path read-only",
+    /// Covering a denied path.
+    Mask = "hide the denied path",
+    /// Holding a missing name.
+    HoldMissing = "hold the missing protected name",
+    /// Replacing the whole view.
+    EmptyView = "hide all but what the policy names",
     /// Opening a standard descriptor in the view.
     StandardDescriptor = "open a standard descriptor again",
     /// Checking that a standard descriptor that is a socket reaches one peer only.

@@ -99,12 +99,22 @@ pub(crate) fn exit_now(code: u8) -> ! {
     unsafe { libc::_exit(i32::from(code)) }
 }
 
-/// `mount_setattr(dir, path, AT_EMPTY_PATH | AT_RECURSIVE, …)`.
+/// Which mounts a call is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// One mount.
+    Alone,
+    /// A mount and all below it.
+    Below,
+}
+
+/// `mount_setattr(dir, path, AT_EMPTY_PATH …)`.
 pub(crate) fn mount_setattr(
     dir: BorrowedFd<'_>,
     path: &CStr,
     set: u64,
     propagation: u64,
+    reach: Reach,
 ) -> Result<(), Errno> {
     let attributes = libc::mount_attr {
         attr_set: set,
@@ -112,7 +122,10 @@ pub(crate) fn mount_setattr(
         propagation,
         userns_fd: 0,
     };
-    let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
+    let flags = match reach {
+        Reach::Alone => libc::AT_EMPTY_PATH,
+        Reach::Below => libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+    };
     // SAFETY: the path is NUL-terminated, and `attributes` has the size that is
     // passed; both live across the call.
     check(unsafe {

@@ -277,7 +277,7 @@ fn a_process_with_threads_is_refused() {
     use sandbox_policy::{AbsolutePath, Policy, Purpose};
 
     let policy = Policy::workspace(AbsolutePath::new("/var/tmp").unwrap());
-    let facts = linux_sandbox::gather(&policy).unwrap();
+    let facts = linux_sandbox::gather(&policy, Purpose::Command).unwrap();
     let Ok(plan) = sandbox_policy::plan(&policy, &facts, Purpose::Command) else {
         return;
     };

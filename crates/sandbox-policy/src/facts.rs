@@ -6,6 +6,7 @@ use std::ffi::OsString;
 
 use crate::path::AbsolutePath;
 use crate::policy::Protection;
+use crate::rule::{Origin, Rule};
 
 /// The identity of an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,7 +17,7 @@ pub struct FileId {
     pub ino: u64,
 }
 
-/// What kind of thing a root is.
+/// What kind of thing stands somewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RootKind {
     /// A directory.
@@ -60,6 +61,8 @@ pub struct RootFacts {
     pub logical: AbsolutePath,
     /// What is held below it.
     pub protection: Protection,
+    /// Who made it a root.
+    pub origin: Origin,
     /// What the path leads to, or `None` when nothing is there.
     pub resolved: Option<ResolvedRoot>,
 }
@@ -116,12 +119,55 @@ pub enum TargetEnd {
         real: AbsolutePath,
         /// Its inode.
         id: FileId,
+        /// What it is.
+        kind: RootKind,
     },
     /// Nothing: this real path does not exist.
     Missing {
         /// The first name that does not exist.
         real: AbsolutePath,
     },
+}
+
+/// What is known about one rule that narrows the policy or gives reading back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleFacts {
+    /// The rule.
+    pub rule: Rule,
+    /// Where its path leads.
+    pub target: LinkTarget,
+}
+
+/// What is known about a git directory of which a part may be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitDirectoryFacts {
+    /// Its real path.
+    pub real: AbsolutePath,
+    /// Its inode.
+    pub id: FileId,
+    /// One entry for each guarded name.
+    pub guarded: Vec<ProtectedFacts>,
+}
+
+/// What is known about a repository below a root, other than the root itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepositoryFacts {
+    /// The real path of its `.git`.
+    pub path: AbsolutePath,
+    /// What stands there.
+    pub state: ProtectedState,
+    /// The git directories that belong to it and lie in place: its own, and
+    /// those of worktrees and submodules in it.
+    pub directories: Vec<GitDirectoryFacts>,
+}
+
+/// What a walk through the roots found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SurveyFacts {
+    /// The repositories.
+    pub repositories: Vec<RepositoryFacts>,
+    /// Directories that were not looked into: the walk had seen enough.
+    pub unseen: Vec<AbsolutePath>,
 }
 
 /// Whether Landlock can be used.
@@ -167,6 +213,14 @@ pub struct CallerFacts {
 pub struct HostFacts {
     /// One entry for each writable root of the policy, in its order.
     pub roots: Vec<RootFacts>,
+    /// One entry for each other rule of the policy that leads anywhere, and for
+    /// each further name of what must not be read.
+    pub rules: Vec<RuleFacts>,
+    /// What lies below the roots.
+    pub survey: SurveyFacts,
+    /// Symbolic links on the way to what can be read, with their texts; only
+    /// where the rest cannot.
+    pub links: Vec<(AbsolutePath, OsString)>,
     /// The real path of `/tmp`, when it is a directory.
     pub tmp: Option<AbsolutePath>,
     /// Who the caller is.

@@ -69,6 +69,11 @@ impl AbsolutePath {
         &self.0
     }
 
+    /// Returns the last component, or `None` for `/`.
+    pub fn file_name(&self) -> Option<&OsStr> {
+        self.0.file_name()
+    }
+
     /// Returns the directory above, or `None` for `/`.
     pub fn parent(&self) -> Option<Self> {
         self.0.parent().map(|parent| Self(parent.into()))

@@ -103,7 +103,8 @@ pub fn plan(directory: &Path, flags: &PolicyFlags, purpose: Purpose) -> Result<P
 
 /// Makes the plan for a finished policy.
 pub fn plan_policy(policy: &Policy, directory: &Path, purpose: Purpose) -> Result<Planned, Exit> {
-    let facts = linux_sandbox::gather(policy).map_err(|error| render::no_sandbox(&error))?;
+    let facts =
+        linux_sandbox::gather(policy, purpose).map_err(|error| render::no_sandbox(&error))?;
     refuse_moved(directory, &facts.roots)?;
     let plan = sandbox_policy::plan(policy, &facts, purpose)
         .map_err(|error| render::refused_plan(&error))?;

@@ -9,6 +9,7 @@ use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, move_mount
 
 use crate::error::Errno;
 use crate::landlock::Rights;
+use crate::native::blank::SOURCE;
 use crate::sys::leave_open;
 
 /// The nodes that programs expect.
@@ -30,11 +31,13 @@ const LINKS: [(&CStr, &CStr); 5] = [
     (c"pts/ptmx", c"/dev/ptmx"),
 ];
 
+/// Copies of nodes, each with its path.
+pub(crate) type Nodes = Vec<(&'static CStr, OwnedFd)>;
+
 /// Mounts the private `/dev` and returns what may be written in it.
-pub(crate) fn mount_private_dev() -> Result<Vec<(OwnedFd, Rights)>, Errno> {
-    let nodes = clone_nodes()?;
+pub(crate) fn mount_private_dev(nodes: Nodes) -> Result<Vec<(OwnedFd, Rights)>, Errno> {
     let quiet = MountFlags::NOSUID | MountFlags::NOEXEC;
-    mount(c"tmpfs", c"/dev", c"tmpfs", quiet, c"mode=755,size=1m")?;
+    mount(SOURCE, c"/dev", c"tmpfs", quiet, c"mode=755,size=1m")?;
     for (path, node) in nodes {
         mknodat(CWD, path, FileType::RegularFile, Mode::empty(), 0)?;
         move_mount(
@@ -59,7 +62,7 @@ pub(crate) fn mount_private_dev() -> Result<Vec<(OwnedFd, Rights)>, Errno> {
     )?;
     mkdirat(CWD, c"/dev/shm", Mode::from_raw_mode(0o755))?;
     let memory = quiet | MountFlags::NODEV;
-    mount(c"tmpfs", c"/dev/shm", c"tmpfs", memory, c"mode=1777")?;
+    mount(SOURCE, c"/dev/shm", c"tmpfs", memory, c"mode=1777")?;
     // Nothing can be made in `/dev` itself, so one rule covers nodes and
     // terminals.
     Ok(vec![
@@ -69,7 +72,7 @@ pub(crate) fn mount_private_dev() -> Result<Vec<(OwnedFd, Rights)>, Errno> {
 }
 
 /// Takes copies of the host's nodes; a host may lack one.
-fn clone_nodes() -> Result<Vec<(&'static CStr, OwnedFd)>, Errno> {
+pub(crate) fn clone_nodes() -> Result<Nodes, Errno> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let mut nodes = Vec::with_capacity(NODES.len());
     for path in NODES {

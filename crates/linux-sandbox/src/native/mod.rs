@@ -1,6 +1,8 @@
 //! The native backend: namespaces and mounts made by this process itself.
 
+mod blank;
 mod devices;
+mod empty_view;
 mod exec;
 mod identity;
 mod init;

@@ -9,19 +9,22 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{
     CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, mknodat, openat, openat2,
 };
-use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, move_mount, open_tree};
+use rustix::mount::{MountAttrFlags, MountFlags, OpenTreeFlags, mount, open_tree};
 use sandbox_policy::facts::{FileId, RootKind};
-use sandbox_policy::plan::{AttachTarget, Grant, MountOp, PinnedRoot, RootIndex, ViewMode};
-use sandbox_policy::{AbsolutePath, Plan};
+use sandbox_policy::plan::{
+    AttachTarget, Grant, MaskForm, MountOp, PinnedRoot, RootIndex, ViewMode,
+};
+use sandbox_policy::{AbsolutePath, Access, Plan};
 
 use crate::error::{Errno, Step};
 use crate::landlock::Rights;
-use crate::native::devices::mount_private_dev;
-use crate::native::standard;
+use crate::native::blank::{self, Blank, Cover};
+use crate::native::devices::{Nodes, clone_nodes, mount_private_dev};
+use crate::native::{empty_view, standard};
 use crate::report::ProcView;
 use crate::resolve::id_of;
 use crate::status::{At, Failure};
-use crate::sys;
+use crate::sys::{self, Reach};
 
 /// `MOUNT_ATTR_RDONLY`, `MOUNT_ATTR_NOSUID`, `MOUNT_ATTR_NODEV`.
 const READ_ONLY: u64 = 1;
@@ -49,6 +52,9 @@ struct Mounter<'a> {
     /// In the order of the plan's roots.
     clones: Vec<Option<ClonedRoot>>,
     devices: Vec<(OwnedFd, Rights)>,
+    /// Copies of the host's nodes, where its `/dev` is out of sight by now.
+    nodes: Option<Nodes>,
+    blank: Blank,
     proc: ProcView,
 }
 
@@ -59,6 +65,8 @@ pub(crate) fn carry_out(plan: &Plan) -> Result<Mounted, Failure> {
         plan,
         clones,
         devices: Vec::new(),
+        nodes: None,
+        blank: Blank::default(),
         proc: ProcView::Host,
     };
     for (position, operation) in plan.mounts.iter().enumerate() {
@@ -81,8 +89,16 @@ impl Mounter<'_> {
             MountOp::View(ViewMode::Writable) => set_view(NO_SUID, 0).at(Step::ReadOnlyView),
             MountOp::SecureStandardDescriptors => standard::secure(self.plan.network),
             MountOp::PrivateTmp(path) => mount_private_tmp(path).at(Step::PrivateTmp),
+            MountOp::EmptyView { directories, links } => {
+                self.nodes = Some(clone_nodes().at(Step::PrivateDev)?);
+                empty_view::enter(directories, links).at(Step::EmptyView)
+            }
             MountOp::PrivateDev => {
-                self.devices = mount_private_dev().at(Step::PrivateDev)?;
+                let nodes = match self.nodes.take() {
+                    Some(nodes) => nodes,
+                    None => clone_nodes().at(Step::PrivateDev)?,
+                };
+                self.devices = mount_private_dev(nodes).at(Step::PrivateDev)?;
                 Ok(())
             }
             MountOp::FreshProc => self.mount_proc().at(Step::FreshProc),
@@ -91,6 +107,12 @@ impl Mounter<'_> {
             MountOp::Protect { path, id } => {
                 pin_in_place(path, Some(*id), READ_ONLY).at(Step::Protect)
             }
+            MountOp::HoldMissing { path, access } => {
+                self.hold_missing(path, *access).at(Step::HoldMissing)
+            }
+            MountOp::Mask { path, id, form } => self.mask(path, *id, *form).at(Step::Mask),
+            MountOp::SealPassage(path) => seal(path).at(Step::Mask),
+            MountOp::LeaveHostView => empty_view::leave_host_view().at(Step::EmptyView),
         }
     }
 
@@ -102,7 +124,11 @@ impl Mounter<'_> {
         let root = self.root(index).at(Step::PinRoot)?;
         let pin = open_same(&root.real, Some(root.id)).at(Step::PinRoot)?;
         let tree = clone_tree(&pin).at(Step::CloneRoot)?;
-        sys::mount_setattr(tree.as_fd(), c"", NO_SUID | NO_DEV, 0).at(Step::CloneRoot)?;
+        let set = match root.access {
+            Access::Write => NO_SUID | NO_DEV,
+            _ => NO_SUID | NO_DEV | READ_ONLY,
+        };
+        sys::mount_setattr(tree.as_fd(), c"", set, 0, Reach::Below).at(Step::CloneRoot)?;
         if let Some(slot) = self.clones.get_mut(index.0) {
             *slot = Some(ClonedRoot { pin, tree });
         }
@@ -114,13 +140,45 @@ impl Mounter<'_> {
         let cloned = self.clones.get(index.0).and_then(Option::as_ref);
         let cloned = cloned.ok_or(Errno(libc::EINVAL)).at(Step::AttachRoot)?;
         match target {
-            AttachTarget::Pinned => put(&cloned.tree, &cloned.pin),
-            AttachTarget::Resolved => {
-                open_same(&root.real, Some(root.id)).and_then(|place| put(&cloned.tree, &place))
+            AttachTarget::Pinned => blank::attach(&cloned.tree, &cloned.pin),
+            AttachTarget::Resolved => open_same(&root.real, Some(root.id))
+                .and_then(|place| blank::attach(&cloned.tree, &place)),
+            AttachTarget::Created => {
+                create(root).and_then(|place| blank::attach(&cloned.tree, &place))
             }
-            AttachTarget::Created => create(root).and_then(|place| put(&cloned.tree, &place)),
         }
         .at(Step::AttachRoot)
+    }
+
+    fn mask(&mut self, path: &AbsolutePath, id: FileId, form: MaskForm) -> Result<(), Errno> {
+        let place = open_same(path, Some(id))?;
+        match form {
+            MaskForm::Directory => self.blank.put(Cover::Closed, &place)?,
+            MaskForm::File => self.blank.put(Cover::File, &place)?,
+            MaskForm::Passage => {
+                let tree = blank::directory(c"111", MountAttrFlags::empty())?;
+                blank::attach(&tree, &place)?;
+                sys::leave_open(tree);
+            }
+        }
+        sys::leave_open(place);
+        Ok(())
+    }
+
+    /// Covers what stands in for a missing name, so that nobody inside reaches
+    /// the host's directory.
+    fn hold_missing(&mut self, path: &AbsolutePath, access: Access) -> Result<(), Errno> {
+        let place = match open_same(path, None) {
+            Err(Errno(libc::ENOENT)) => return Ok(()),
+            other => other?,
+        };
+        let cover = match access {
+            Access::Deny => Cover::Closed,
+            _ => Cover::Open,
+        };
+        self.blank.put(cover, &place)?;
+        sys::leave_open(place);
+        Ok(())
     }
 
     /// A refusal keeps the old `/proc`, which is read-only by now.
@@ -176,7 +234,13 @@ impl Mounter<'_> {
 
 /// Changes every mount at once.
 fn set_view(set: u64, propagation: u64) -> Result<(), Errno> {
-    sys::mount_setattr(CWD, c"/", set, propagation)
+    sys::mount_setattr(CWD, c"/", set, propagation, Reach::Below)
+}
+
+/// Makes a passage read-only, without what was mounted in it.
+fn seal(path: &AbsolutePath) -> Result<(), Errno> {
+    let place = open_same(path, None)?;
+    sys::mount_setattr(place.as_fd(), c"", READ_ONLY, 0, Reach::Alone)
 }
 
 fn open_directory(path: &AbsolutePath) -> Result<OwnedFd, Errno> {
@@ -205,26 +269,20 @@ fn clone_tree(place: &OwnedFd) -> Result<OwnedFd, Errno> {
     Ok(open_tree(place, c"", flags)?)
 }
 
-/// Puts a detached copy over a place.
-fn put(tree: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    Ok(move_mount(tree, c"", place, c"", flags)?)
-}
-
 /// Mounts a path on itself.
 fn pin_in_place(path: &AbsolutePath, id: Option<FileId>, set: u64) -> Result<(), Errno> {
     let place = open_same(path, id)?;
     let tree = clone_tree(&place)?;
     if set != 0 {
-        sys::mount_setattr(tree.as_fd(), c"", set, 0)?;
+        sys::mount_setattr(tree.as_fd(), c"", set, 0, Reach::Below)?;
     }
-    put(&tree, &place)
+    blank::attach(&tree, &place)
 }
 
 fn mount_private_tmp(path: &AbsolutePath) -> Result<(), Errno> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     Ok(mount(
-        c"tmpfs",
+        blank::SOURCE,
         path.as_path(),
         c"tmpfs",
         flags,
@@ -235,9 +293,7 @@ fn mount_private_tmp(path: &AbsolutePath) -> Result<(), Errno> {
 /// Makes the place of a root in a private tree, which nobody else uses yet.
 fn create(root: &PinnedRoot) -> Result<OwnedFd, Errno> {
     let mode = Mode::from_raw_mode(0o755);
-    for directory in root.real.between(&AbsolutePath::filesystem_root()) {
-        allow_existing(mkdirat(CWD, directory.as_path(), mode))?;
-    }
+    empty_view::make_parents(&root.real)?;
     let path = root.real.as_path();
     allow_existing(match root.kind {
         RootKind::Directory => mkdirat(CWD, path, mode),
@@ -246,7 +302,8 @@ fn create(root: &PinnedRoot) -> Result<OwnedFd, Errno> {
     open_same(&root.real, None)
 }
 
-fn allow_existing(result: rustix::io::Result<()>) -> Result<(), Errno> {
+/// Takes what is there already for made.
+pub(crate) fn allow_existing(result: rustix::io::Result<()>) -> Result<(), Errno> {
     match result {
         Err(rustix::io::Errno::EXIST | rustix::io::Errno::ROFS) => Ok(()),
         other => Ok(other?),

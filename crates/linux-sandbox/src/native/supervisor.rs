@@ -8,7 +8,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use sandbox_policy::plan::{MountOp, Requirement};
+use sandbox_policy::plan::Requirement;
 use sandbox_policy::{AbsolutePath, Plan, Purpose};
 
 use crate::Backend;
@@ -210,18 +210,10 @@ fn enforcement(plan: &Plan, landlock: LandlockStatus, proc: ProcView) -> Enforce
 /// Adds what a failed step was about.
 fn explain(plan: &Plan, failure: Failure) -> Error {
     let operation = plan.mounts.get(usize::from(failure.operation));
-    let subject = operation.and_then(|operation| match operation {
-        MountOp::CloneRoot(root) | MountOp::AttachRoot { root, .. } => {
-            plan.roots.get(root.0).map(|root| root.real.as_path())
-        }
-        MountOp::PrivateTmp(path) | MountOp::PinAncestor(path) | MountOp::Protect { path, .. } => {
-            Some(path.as_path())
-        }
-        _ => None,
-    });
+    let subject = operation.and_then(|operation| operation.path(&plan.roots));
     Error {
         step: failure.step,
-        subject: subject.map(Into::into),
+        subject: subject.map(|path| path.as_path().into()),
         errno: failure.errno,
     }
 }

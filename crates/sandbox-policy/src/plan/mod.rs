@@ -1,11 +1,12 @@
 //! Turns a policy and facts into a plan: a value that says everything a backend
 //! will do, in order.
 
+mod effective;
 mod error;
 mod grants;
+mod layout;
 mod mount;
 mod order;
-mod protect;
 mod roots;
 #[cfg(test)]
 mod tests;
@@ -13,11 +14,12 @@ mod view;
 
 pub use error::PlanError;
 pub use grants::Grant;
-pub use mount::{AttachTarget, MountOp, PinnedRoot, RootIndex, ViewMode};
+pub use mount::{AttachTarget, MaskForm, MountOp, PinnedRoot, RootIndex, ViewMode};
+pub(crate) use order::decide;
 
 use crate::facts::{CallerFacts, HostFacts, LandlockFacts, UserNamespaceFacts};
 use crate::path::AbsolutePath;
-use crate::policy::{Network, Policy, Purpose};
+use crate::policy::{Network, Policy, Protection, Purpose};
 
 /// Number of the capability that mounting needs.
 const CAP_SYS_ADMIN: u32 = 21;
@@ -90,7 +92,7 @@ pub enum Requirement {
 pub enum NotCovered {
     /// A protected name that does not exist yet can be created inside.
     MissingProtectedName(AbsolutePath),
-    /// Protected names of repositories further down are not held.
+    /// Repositories in this directory are not held: nobody looked there.
     NestedRepositories(AbsolutePath),
     /// Files below the root that have other names outside can be changed.
     LinkedFiles(AbsolutePath),
@@ -148,25 +150,39 @@ pub fn plan(policy: &Policy, facts: &HostFacts, purpose: Purpose) -> Result<Plan
     let resolved = roots::resolved(facts)?;
     let owners = Owners::of(&resolved);
     let identity = identity(facts.caller, facts.user_namespaces, purpose, owners)?;
-    let carved = protect::carve_outs(&resolved, purpose)?;
-    let kept = roots::uncovered(&resolved, &carved.protected);
-    let carved = carved.without_mounted(&kept);
-    let layout = mount::Layout::new(policy, facts, purpose, &kept);
+    let entries = effective::collect(policy, facts, &resolved, purpose)?;
+    let layout = layout::lay_out(policy, facts, purpose, &entries);
     let requirements = requirements(policy.network(), &identity);
     let spellings = resolved
         .iter()
         .map(|root| (root.logical.clone(), root.facts.real.clone()));
     Ok(Plan {
         purpose,
-        mounts: layout.operations(&kept, &carved),
-        grants: layout.grants(&kept),
+        mounts: layout.mounts,
+        grants: layout.grants,
         spellings: spellings.collect(),
-        roots: kept.into_iter().map(|root| root.pinned).collect(),
+        roots: layout.roots,
         network: policy.network(),
         identity,
         requirements,
-        not_covered: carved.not_covered,
+        not_covered: not_covered(facts, &resolved, purpose),
     })
+}
+
+/// Lists what a command could do against the policy.
+fn not_covered(facts: &HostFacts, roots: &[roots::Root<'_>], purpose: Purpose) -> Vec<NotCovered> {
+    if purpose == Purpose::Patch {
+        return Vec::new();
+    }
+    let unseen = facts.survey.unseen.iter().cloned();
+    let linked = roots
+        .iter()
+        .filter(|root| root.protection != Protection::Nothing)
+        .map(|root| NotCovered::LinkedFiles(root.facts.real.clone()));
+    unseen
+        .map(NotCovered::NestedRepositories)
+        .chain(linked)
+        .collect()
 }
 
 /// Whose the roots are, seen from user id 0.

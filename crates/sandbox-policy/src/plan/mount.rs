@@ -1,18 +1,16 @@
-//! The mount operations, and where each one stands.
+//! The mount operations, and what each one is about.
 
-use crate::facts::{FileId, HostFacts, RootKind};
+use std::ffi::OsString;
+
+use crate::facts::{FileId, RootKind};
 use crate::path::AbsolutePath;
-use crate::plan::grants::Grant;
-use crate::plan::order;
-use crate::plan::protect::CarveOuts;
-use crate::plan::roots::Kept;
-use crate::policy::{Access, Policy, Purpose, Tmp};
+use crate::rule::Access;
 
 /// The position of a root in [`Plan::roots`](crate::Plan).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RootIndex(pub usize);
 
-/// A root that is mounted.
+/// A tree of the host that gets a mount of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedRoot {
     /// The path without symbolic links.
@@ -21,6 +19,8 @@ pub struct PinnedRoot {
     pub id: FileId,
     /// What it is.
     pub kind: RootKind,
+    /// Whether it can be written, or is only shown where nothing else is.
+    pub access: Access,
 }
 
 /// How the host's tree is seen.
@@ -43,6 +43,18 @@ pub enum AttachTarget {
     Created,
 }
 
+/// What a denied path is covered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaskForm {
+    /// An empty directory that nobody may enter or list.
+    Directory,
+    /// An empty directory that can be entered, not listed: something below it
+    /// is visible.
+    Passage,
+    /// An empty file that nobody may open.
+    File,
+}
+
 /// One step of the set-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MountOp {
@@ -55,6 +67,14 @@ pub enum MountOp {
     /// Opens what was handed over for reading again in the view, and refuses
     /// sockets that could be pointed elsewhere.
     SecureStandardDescriptors,
+    /// Replaces the whole tree by an empty one, which is filled afterwards; the
+    /// host's stays reachable for the set-up until [`MountOp::LeaveHostView`].
+    EmptyView {
+        /// Directories that later operations mount on.
+        directories: Vec<AbsolutePath>,
+        /// Symbolic links of the host that are made again, with their texts.
+        links: Vec<(AbsolutePath, OsString)>,
+    },
     /// Puts an empty writable directory, mode 1777, at a path.
     PrivateTmp(AbsolutePath),
     /// Puts a `/dev` with a few harmless nodes in place.
@@ -77,111 +97,66 @@ pub enum MountOp {
         /// The inode that must be found there.
         id: FileId,
     },
-}
-
-/// Which private trees a plan has.
-pub(crate) struct Layout {
-    view: ViewMode,
-    tmp: Option<AbsolutePath>,
-    purpose: Purpose,
-}
-
-impl Layout {
-    pub(crate) fn new(policy: &Policy, facts: &HostFacts, purpose: Purpose, kept: &[Kept]) -> Self {
-        let covers =
-            |path: &AbsolutePath| kept.iter().any(|root| path.is_within(&root.pinned.real));
-        let wanted = policy.tmp() == Tmp::Private && purpose == Purpose::Command;
-        let tmp = facts.tmp.clone().filter(|tmp| wanted && !covers(tmp));
-        let view = match covers(&AbsolutePath::filesystem_root()) {
-            true => ViewMode::Writable,
-            false => ViewMode::ReadOnly,
-        };
-        Self { view, tmp, purpose }
-    }
-
-    /// Lists the operations in their order.
-    ///
-    /// Roots are cloned before the view turns read-only, since a clone takes
-    /// the flags along.
-    pub(crate) fn operations(&self, kept: &[Kept], carved: &CarveOuts) -> Vec<MountOp> {
-        let indices = || (0..kept.len()).filter(|index| !self.is_the_view(&kept[*index]));
-        let mut first = vec![MountOp::MakePrivate];
-        first.extend(indices().map(|index| MountOp::CloneRoot(RootIndex(index))));
-        first.push(MountOp::View(self.view));
-        // What a private tree will hide can still be named now.
-        if self.view == ViewMode::ReadOnly {
-            first.push(MountOp::SecureStandardDescriptors);
-        }
-
-        let mut placed = vec![MountOp::FreshProc];
-        placed.extend(self.tmp.clone().map(MountOp::PrivateTmp));
-        if self.has_private_dev() {
-            placed.push(MountOp::PrivateDev);
-        }
-        placed.extend(indices().map(|index| MountOp::AttachRoot {
-            root: RootIndex(index),
-            target: self.target(&kept[index]),
-        }));
-        placed.extend(carved.ancestors.iter().cloned().map(MountOp::PinAncestor));
-        placed.extend(carved.protected.iter().map(|(path, id)| MountOp::Protect {
-            path: path.clone(),
-            id: *id,
-        }));
-        order::sort(&mut placed, |operation| operation.place(kept));
-        first.append(&mut placed);
-        // In a writable view only the carve-outs make the difference.
-        if self.view == ViewMode::Writable {
-            first.push(MountOp::SecureStandardDescriptors);
-        }
-        first
-    }
-
-    /// Lists what Landlock allows.
-    pub(crate) fn grants(&self, kept: &[Kept]) -> Vec<Grant> {
-        let mut grants = vec![Grant::ReadEverything];
-        grants.extend((0..kept.len()).map(|index| Grant::Root(RootIndex(index))));
-        grants.extend(self.tmp.clone().map(Grant::PrivateTmp));
-        if self.has_private_dev() {
-            grants.push(Grant::Devices);
-        }
-        grants
-    }
-
-    /// The patch stage opens no device.
-    fn has_private_dev(&self) -> bool {
-        self.purpose == Purpose::Command
-    }
-
-    fn is_the_view(&self, root: &Kept) -> bool {
-        root.pinned.real == AbsolutePath::filesystem_root()
-    }
-
-    fn target(&self, root: &Kept) -> AttachTarget {
-        let real = &root.pinned.real;
-        let in_tmp = self.tmp.as_ref().is_some_and(|tmp| real.is_below(tmp));
-        let in_dev = self.has_private_dev() && real.is_below(&AbsolutePath::of_kernel("/dev"));
-        match (in_tmp || in_dev, root.is_nested) {
-            (true, _) => AttachTarget::Created,
-            (false, true) => AttachTarget::Resolved,
-            (false, false) => AttachTarget::Pinned,
-        }
-    }
+    /// Holds a name that does not exist, so that it cannot be made.
+    HoldMissing {
+        /// The path.
+        path: AbsolutePath,
+        /// What the policy allows there: reading, or nothing.
+        access: Access,
+    },
+    /// Covers a path, so that nothing of it can be read or changed.
+    Mask {
+        /// The path.
+        path: AbsolutePath,
+        /// The inode that must be found there.
+        id: FileId,
+        /// What covers it.
+        form: MaskForm,
+    },
+    /// Makes a passage read-only, once all below it is in place.
+    SealPassage(AbsolutePath),
+    /// Lets go of the host's tree behind an empty view, and makes that read-only.
+    LeaveHostView,
 }
 
 impl MountOp {
-    /// Returns the path and access that decide the order.
-    fn place(&self, kept: &[Kept]) -> (AbsolutePath, Access) {
+    /// Returns the path that an operation is about, when it is about one.
+    pub fn path<'a>(&'a self, roots: &'a [PinnedRoot]) -> Option<&'a AbsolutePath> {
         match self {
+            Self::CloneRoot(root) | Self::AttachRoot { root, .. } => {
+                roots.get(root.0).map(|root| &root.real)
+            }
+            Self::PrivateTmp(path)
+            | Self::PinAncestor(path)
+            | Self::Protect { path, .. }
+            | Self::HoldMissing { path, .. }
+            | Self::Mask { path, .. }
+            | Self::SealPassage(path) => Some(path),
             Self::MakePrivate
-            | Self::CloneRoot(_)
             | Self::View(_)
-            | Self::SecureStandardDescriptors => (AbsolutePath::filesystem_root(), Access::Read),
-            Self::PrivateTmp(path) => (path.clone(), Access::Read),
-            Self::PrivateDev => (AbsolutePath::of_kernel("/dev"), Access::Read),
-            Self::FreshProc => (AbsolutePath::of_kernel("/proc"), Access::Read),
-            Self::AttachRoot { root, .. } => (kept[root.0].pinned.real.clone(), Access::Write),
-            Self::PinAncestor(path) => (path.clone(), Access::Write),
-            Self::Protect { path, .. } => (path.clone(), Access::Deny),
+            | Self::SecureStandardDescriptors
+            | Self::EmptyView { .. }
+            | Self::PrivateDev
+            | Self::FreshProc
+            | Self::LeaveHostView => None,
         }
+    }
+
+    /// Returns the path and access that decide the order.
+    pub(crate) fn place(&self, roots: &[PinnedRoot]) -> (AbsolutePath, Access) {
+        let path = match self {
+            Self::PrivateDev => AbsolutePath::of_kernel("/dev"),
+            Self::FreshProc => AbsolutePath::of_kernel("/proc"),
+            other => other
+                .path(roots)
+                .cloned()
+                .unwrap_or_else(AbsolutePath::filesystem_root),
+        };
+        let access = match self {
+            Self::AttachRoot { .. } | Self::PinAncestor(_) => Access::Write,
+            Self::Protect { .. } | Self::HoldMissing { .. } | Self::Mask { .. } => Access::Deny,
+            _ => Access::Read,
+        };
+        (path, access)
     }
 }

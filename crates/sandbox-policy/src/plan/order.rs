@@ -13,14 +13,15 @@ pub(crate) fn sort<T>(operations: &mut [T], key: impl Fn(&T) -> (AbsolutePath, A
 }
 
 /// Returns the access of a path: the longest matching rule wins, and on a tie
-/// deny beats write and write beats read; without any rule it can be read.
-pub fn decide<'a>(
+/// deny beats write and write beats read; without any rule it is `base`.
+pub(crate) fn decide<'a>(
     rules: impl IntoIterator<Item = (&'a AbsolutePath, Access)>,
+    base: Access,
     path: &AbsolutePath,
 ) -> Access {
     let matching = rules.into_iter().filter(|(rule, _)| path.is_within(rule));
     let best = matching.max_by_key(|(rule, access)| (rule.depth(), *access));
-    best.map_or(Access::Read, |(_, access)| access)
+    best.map_or(base, |(_, access)| access)
 }
 
 #[cfg(test)]
@@ -63,7 +64,8 @@ mod tests {
         ];
         let access = |path: &str| {
             let path = AbsolutePath::new(path).unwrap();
-            decide(rules.iter().map(|(path, access)| (path, *access)), &path)
+            let rules = rules.iter().map(|(path, access)| (path, *access));
+            decide(rules, Access::Read, &path)
         };
         assert_eq!(access("/a/b"), Access::Write);
         assert_eq!(access("/a/x/b"), Access::Read);

@@ -1,30 +1,27 @@
-//! Which roots are mounted.
+//! Which roots there can be.
 
-use crate::facts::{FileId, HostFacts, MountMode, ResolvedRoot, RootKind};
+use crate::facts::{HostFacts, ResolvedRoot, RootKind};
 use crate::path::AbsolutePath;
 use crate::plan::error::PlanError;
-use crate::plan::mount::PinnedRoot;
 use crate::policy::Protection;
+use crate::rule::Origin;
 
 /// A root whose facts allow it to be one.
 pub(crate) struct Root<'a> {
     pub(crate) logical: &'a AbsolutePath,
     pub(crate) protection: Protection,
+    pub(crate) origin: Origin,
     pub(crate) facts: &'a ResolvedRoot,
 }
 
-/// A root that gets a mount of its own.
-pub(crate) struct Kept {
-    pub(crate) pinned: PinnedRoot,
-    /// Another root lies above it, with a carve-out between them.
-    pub(crate) is_nested: bool,
-}
-
-/// Checks every root.
+/// Checks every root. One that a profile names may be missing: profiles are
+/// written for many hosts.
 pub(crate) fn resolved(facts: &HostFacts) -> Result<Vec<Root<'_>>, PlanError> {
+    let may_miss = |origin: Origin| matches!(origin, Origin::Profile { .. });
     facts
         .roots
         .iter()
+        .filter(|root| root.resolved.is_some() || !may_miss(root.origin))
         .map(|root| {
             let Some(found) = &root.resolved else {
                 return Err(PlanError::RootMissing(root.logical.clone()));
@@ -36,6 +33,7 @@ pub(crate) fn resolved(facts: &HostFacts) -> Result<Vec<Root<'_>>, PlanError> {
             Ok(Root {
                 logical: &root.logical,
                 protection: root.protection,
+                origin: root.origin,
                 facts: found,
             })
         })
@@ -58,37 +56,4 @@ fn check_tree(real: &AbsolutePath) -> Result<(), PlanError> {
         }),
         None => Ok(()),
     }
-}
-
-/// Drops each root that another one covers, unless a carve-out lies between
-/// them, and each whose mount is read-only anyway: nothing could be written
-/// there.
-pub(crate) fn uncovered(roots: &[Root<'_>], protected: &[(AbsolutePath, FileId)]) -> Vec<Kept> {
-    let mut kept: Vec<Kept> = Vec::new();
-    let mut sorted: Vec<&ResolvedRoot> = roots.iter().map(|root| root.facts).collect();
-    sorted.sort_by_key(|root| (root.real.depth(), root.real.clone()));
-    sorted.dedup_by(|a, b| a.real == b.real);
-    for root in sorted
-        .into_iter()
-        .filter(|root| root.mount == MountMode::Writable)
-    {
-        let above = kept
-            .iter()
-            .rfind(|other| root.real.is_below(&other.pinned.real));
-        let carved = above.is_none_or(|above| {
-            let between =
-                |path: &AbsolutePath| root.real.is_below(path) && path.is_below(&above.pinned.real);
-            protected.iter().any(|(path, _)| between(path))
-        });
-        if carved {
-            let is_nested = above.is_some();
-            let pinned = PinnedRoot {
-                real: root.real.clone(),
-                id: root.id,
-                kind: root.kind,
-            };
-            kept.push(Kept { pinned, is_nested });
-        }
-    }
-    kept
 }

@@ -9,34 +9,33 @@ use crate::policy::Access;
 impl Plan {
     /// Returns what the planned mounts allow for a real path.
     pub fn access(&self, path: &AbsolutePath) -> Access {
-        let shm = AbsolutePath::of_kernel("/dev/shm");
         let mut rules: Vec<(AbsolutePath, Access)> = Vec::new();
+        let mut base = Access::Read;
         for operation in &self.mounts {
-            match operation {
-                MountOp::View(ViewMode::Writable) => {
-                    rules.push((AbsolutePath::filesystem_root(), Access::Write));
-                }
-                MountOp::PrivateTmp(path) => rules.push((path.clone(), Access::Write)),
-                MountOp::PrivateDev => {
+            let at = operation.path(&self.roots).cloned();
+            match (operation, at) {
+                (MountOp::View(ViewMode::Writable), _) => base = Access::Write,
+                (MountOp::EmptyView { .. }, _) => base = Access::Deny,
+                (MountOp::PrivateDev, _) => {
                     rules.push((AbsolutePath::of_kernel("/dev"), Access::Read));
-                    rules.push((shm.clone(), Access::Write));
+                    rules.push((AbsolutePath::of_kernel("/dev/shm"), Access::Write));
                 }
-                MountOp::FreshProc => rules.push((AbsolutePath::of_kernel("/proc"), Access::Read)),
-                MountOp::AttachRoot { root, .. } => {
-                    rules.extend(
-                        self.roots
-                            .get(root.0)
-                            .map(|r| (r.real.clone(), Access::Write)),
-                    );
+                (MountOp::FreshProc, _) => {
+                    rules.push((AbsolutePath::of_kernel("/proc"), Access::Read));
                 }
-                MountOp::Protect { path, .. } => {
-                    rules.retain(|(other, _)| other != path);
-                    rules.push((path.clone(), Access::Read));
+                (MountOp::PrivateTmp(_), Some(path)) => rules.push((path, Access::Write)),
+                (MountOp::AttachRoot { root, .. }, Some(path)) => {
+                    let access = self.roots.get(root.0).map(|root| root.access);
+                    rules.extend(access.map(|access| (path, access)));
                 }
+                (MountOp::Protect { .. }, Some(path)) => rules.push((path, Access::Read)),
+                (MountOp::HoldMissing { access, .. }, Some(path)) => rules.push((path, *access)),
+                (MountOp::Mask { .. }, Some(path)) => rules.push((path, Access::Deny)),
                 _ => {}
             }
         }
-        decide(rules.iter().map(|(path, access)| (path, *access)), path)
+        let rules = rules.iter().map(|(path, access)| (path, *access));
+        decide(rules, base, path)
     }
 
     /// Tells whether what the host has at a real path cannot be seen inside.

@@ -1,0 +1,301 @@
+//! From rules and facts to what must stand where: one list of real paths, each
+//! with one access, in which no entry says what the one above it says already.
+
+use std::collections::BTreeMap;
+
+use crate::facts::{
+    FileId, GitDirectoryFacts, HostFacts, LinkTarget, MountMode, ProtectedFacts, ProtectedState,
+    RepositoryFacts, RootKind, TargetEnd,
+};
+use crate::path::AbsolutePath;
+use crate::plan::error::PlanError;
+use crate::plan::roots::Root;
+use crate::policy::{GIT, GUARDED_NAMES, Policy, Protection, Purpose};
+use crate::rule::{Access, Origin};
+
+/// What stands at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Something with content of its own.
+    Present {
+        /// Its inode.
+        id: FileId,
+        /// What it is.
+        kind: RootKind,
+    },
+    /// A symbolic link, which must stay one.
+    Link {
+        /// Its inode.
+        id: FileId,
+    },
+    /// Nothing.
+    Missing,
+}
+
+/// What must hold at one real path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// The access there and below, as far as no deeper entry differs.
+    pub(crate) access: Access,
+    /// What stands there.
+    pub(crate) standing: Standing,
+    /// Who asked for it.
+    pub(crate) origin: Origin,
+}
+
+/// Everything that must hold, by real path.
+pub(crate) type Entries = BTreeMap<AbsolutePath, Entry>;
+
+struct Collector<'a> {
+    policy: &'a Policy,
+    roots: &'a [Root<'a>],
+    purpose: Purpose,
+    entries: Entries,
+}
+
+/// Collects what must hold.
+pub(crate) fn collect(
+    policy: &Policy,
+    facts: &HostFacts,
+    roots: &[Root<'_>],
+    purpose: Purpose,
+) -> Result<Entries, PlanError> {
+    let mut collector = Collector {
+        policy,
+        roots,
+        purpose,
+        entries: Entries::new(),
+    };
+    for root in roots {
+        collector.add_root(root);
+    }
+    for rule in &facts.rules {
+        let (access, origin) = (rule.rule.access, rule.rule.origin);
+        collector.add_target(&rule.target, access, origin);
+    }
+    for root in roots {
+        collector.add_protected(root)?;
+    }
+    if purpose == Purpose::Command {
+        for repository in &facts.survey.repositories {
+            collector.add_repository(repository)?;
+        }
+    }
+    Ok(collector.entries)
+}
+
+impl Collector<'_> {
+    /// Adds an entry; on one path the stronger access wins, and what a caller
+    /// says outranks what is protected by default.
+    fn add(&mut self, path: AbsolutePath, entry: Entry) {
+        let rank = |entry: &Entry| (entry.origin != Origin::Protected, entry.access);
+        match self.entries.get(&path) {
+            Some(known) if rank(known) >= rank(&entry) => {}
+            _ => {
+                self.entries.insert(path, entry);
+            }
+        }
+    }
+
+    /// A root on a read-only mount adds nothing: nothing can be written there.
+    fn add_root(&mut self, root: &Root<'_>) {
+        if root.facts.mount == MountMode::ReadOnly {
+            return;
+        }
+        let standing = Standing::Present {
+            id: root.facts.id,
+            kind: root.facts.kind,
+        };
+        let entry = Entry {
+            access: Access::Write,
+            standing,
+            origin: root.origin,
+        };
+        self.add(root.facts.real.clone(), entry);
+    }
+
+    /// Adds what a chain of names leads to, and the links on the way, which
+    /// could be made to lead elsewhere before the next run.
+    fn add_target(&mut self, target: &LinkTarget, access: Access, origin: Origin) {
+        for (link, id) in &target.crossed {
+            let standing = Standing::Link { id: *id };
+            self.add(link.clone(), held(standing, Access::Read, origin));
+        }
+        match &target.end {
+            TargetEnd::Found { real, id, kind } => {
+                let (id, kind) = (*id, *kind);
+                let standing = Standing::Present { id, kind };
+                self.add(real.clone(), held(standing, access, origin));
+            }
+            TargetEnd::Missing { real } if holds_missing(origin) => {
+                self.add_missing(real.clone(), access, origin);
+            }
+            TargetEnd::Missing { .. } => {}
+        }
+    }
+
+    /// The patch stage refuses missing names itself.
+    fn add_missing(&mut self, path: AbsolutePath, access: Access, origin: Origin) {
+        if self.purpose == Purpose::Command {
+            self.add(path, held(Standing::Missing, access, origin));
+        }
+    }
+
+    fn add_protected(&mut self, root: &Root<'_>) -> Result<(), PlanError> {
+        let opened = self.policy.opens_git() && self.purpose == Purpose::Command;
+        for fact in &root.facts.protected {
+            // What is opened comes with the repositories, as far as it is held.
+            let is_opened = opened && fact.name == GIT;
+            if root.protection == Protection::Nothing || is_opened {
+                continue;
+            }
+            if let Ok(path) = root.facts.real.child(&fact.name) {
+                self.add_state(path, fact)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_state(&mut self, path: AbsolutePath, fact: &ProtectedFacts) -> Result<(), PlanError> {
+        let origin = Origin::Protected;
+        let standing = match &fact.state {
+            ProtectedState::Missing => {
+                if may_be_made(&fact.name) {
+                    self.add_missing(path, Access::Read, origin);
+                }
+                return Ok(());
+            }
+            ProtectedState::Directory(id) => Standing::Present {
+                id: *id,
+                kind: RootKind::Directory,
+            },
+            ProtectedState::File { id, targets } => {
+                for target in targets {
+                    self.add_led_to(&path, target)?;
+                }
+                Standing::Present {
+                    id: *id,
+                    kind: RootKind::File,
+                }
+            }
+            ProtectedState::Link { id, target, .. } => {
+                self.add_led_to(&path, target)?;
+                Standing::Link { id: *id }
+            }
+        };
+        self.add(path, held(standing, Access::Read, origin));
+        Ok(())
+    }
+
+    /// Adds what a protected name leads to, unless a git directory that was
+    /// made a root holds it: that one has its own guards.
+    fn add_led_to(&mut self, name: &AbsolutePath, target: &LinkTarget) -> Result<(), PlanError> {
+        if let TargetEnd::Found { real, .. } = &target.end {
+            self.refuse_if_it_holds_a_root(name, real)?;
+            let opened = |root: &Root<'_>| {
+                root.protection == Protection::GitDirectory && real.is_within(&root.facts.real)
+            };
+            if self.roots.iter().any(opened) {
+                return Ok(());
+            }
+        }
+        self.add_target(target, Access::Read, Origin::Protected);
+        Ok(())
+    }
+
+    /// A link to a root, or to something above one, would make it read-only.
+    fn refuse_if_it_holds_a_root(
+        &self,
+        name: &AbsolutePath,
+        target: &AbsolutePath,
+    ) -> Result<(), PlanError> {
+        let held = self
+            .roots
+            .iter()
+            .find(|root| root.facts.real.is_within(target) && name.is_within(&root.facts.real));
+        match held {
+            Some(root) => Err(PlanError::ProtectedTargetHoldsRoot {
+                name: name.clone(),
+                target: target.clone(),
+                root: root.facts.real.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Holds what a nested repository would run, and its way to it: a pointer or
+    /// a link as it stands, of a directory only the guarded names.
+    fn add_repository(&mut self, repository: &RepositoryFacts) -> Result<(), PlanError> {
+        match &repository.state {
+            ProtectedState::Missing | ProtectedState::Directory(_) => {}
+            ProtectedState::File { id, .. } => {
+                let standing = Standing::Present {
+                    id: *id,
+                    kind: RootKind::File,
+                };
+                let entry = held(standing, Access::Read, Origin::Protected);
+                self.add(repository.path.clone(), entry);
+            }
+            ProtectedState::Link { id, target, .. } => {
+                let link = held(Standing::Link { id: *id }, Access::Read, Origin::Protected);
+                self.add(repository.path.clone(), link);
+                for (link, id) in &target.crossed {
+                    let standing = Standing::Link { id: *id };
+                    self.add(
+                        link.clone(),
+                        held(standing, Access::Read, Origin::Protected),
+                    );
+                }
+            }
+        }
+        for directory in &repository.directories {
+            self.add_git_directory(directory)?;
+        }
+        Ok(())
+    }
+
+    /// A directory without settings is held as a whole: nothing could stand in
+    /// for a missing file.
+    fn add_git_directory(&mut self, directory: &GitDirectoryFacts) -> Result<(), PlanError> {
+        let is_missing = |fact: &&ProtectedFacts| fact.state == ProtectedState::Missing;
+        let missing = directory.guarded.iter().filter(is_missing);
+        if missing.into_iter().any(|fact| fact.name == SETTINGS) {
+            let standing = Standing::Present {
+                id: directory.id,
+                kind: RootKind::Directory,
+            };
+            let entry = held(standing, Access::Read, Origin::Protected);
+            self.add(directory.real.clone(), entry);
+            return Ok(());
+        }
+        for fact in &directory.guarded {
+            if let Ok(path) = directory.real.child(&fact.name) {
+                self.add_state(path, fact)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The file with the settings of a repository.
+const SETTINGS: &str = "config";
+
+/// Tells whether a missing name can be held by an empty directory: git takes
+/// one for missing hooks, but not for the files beside them.
+fn may_be_made(name: &std::ffi::OsStr) -> bool {
+    !GUARDED_NAMES.iter().any(|known| name == *known) || name == "hooks"
+}
+
+fn held(standing: Standing, access: Access, origin: Origin) -> Entry {
+    Entry {
+        access,
+        standing,
+        origin,
+    }
+}
+
+/// A profile means what it says of missing paths too. What a flag or a pattern
+/// hides is there or it is no secret.
+fn holds_missing(origin: Origin) -> bool {
+    matches!(origin, Origin::Profile { .. } | Origin::Protected)
+}
