@@ -23,6 +23,7 @@ pub mod path;
 pub mod plan;
 pub mod policy;
 pub mod rule;
+pub mod secrets;
 
 pub use facts::HostFacts;
 pub use path::AbsolutePath;

@@ -6,6 +6,7 @@ mod cli;
 mod exit;
 mod json;
 mod patch;
+mod policy;
 mod render;
 mod run;
 mod state;

@@ -5,21 +5,23 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use linux_sandbox::{Command, Environment, Outcome, Program, Stdin};
+use sandbox_policy::Purpose;
 use sandbox_policy::environment::with_usable_tmp;
-use sandbox_policy::{Network, Purpose, Tmp};
 
-use crate::cli::{Backend, NetworkMode, Run, TmpMode};
+use crate::cli::{Backend, Run};
 use crate::exit::Exit;
 use crate::patch::inner::current_directory;
 use crate::patch::stage;
+use crate::user::{self, User};
 use crate::workspace::Planned;
-use crate::{render, user, workspace};
+use crate::{policy, render, workspace};
 
 /// Runs the command, and returns how it ended.
 pub fn command(arguments: Run) -> Exit {
-    if let Err(exit) = user::assume(arguments.policy.as_user.as_deref()) {
-        return exit;
-    }
+    let user = match user::assume(arguments.policy.as_user.as_deref()) {
+        Ok(user) => user,
+        Err(exit) => return exit,
+    };
     if let Err(exit) = workspace::enter(arguments.policy.directory.as_deref()) {
         return exit;
     }
@@ -32,7 +34,7 @@ pub fn command(arguments: Run) -> Exit {
     if arguments.policy.backend == Backend::None {
         return unconfined(&arguments.command);
     }
-    let planned = match planned(&arguments, &directory) {
+    let planned = match planned(&arguments, &directory, &user) {
         Ok(planned) => planned,
         Err(exit) => return exit,
     };
@@ -57,17 +59,8 @@ pub fn command(arguments: Run) -> Exit {
     }
 }
 
-fn planned(arguments: &Run, directory: &Path) -> Result<Planned, Exit> {
-    let policy = workspace::policy(directory, &arguments.policy)?
-        .with_network(match arguments.network {
-            NetworkMode::None => Network::None,
-            NetworkMode::Host => Network::Host,
-        })
-        .with_tmp(match arguments.tmp {
-            TmpMode::Private => Tmp::Private,
-            TmpMode::Host => Tmp::Host,
-            TmpMode::None => Tmp::None,
-        });
+fn planned(arguments: &Run, directory: &Path, user: &User) -> Result<Planned, Exit> {
+    let policy = policy::of_command(directory, &arguments.policy, &arguments.flags, user)?;
     workspace::plan_policy(&policy, directory, Purpose::Command)
 }
 

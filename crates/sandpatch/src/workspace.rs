@@ -4,12 +4,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use sandbox_policy::facts::{FileId, RootFacts};
-use sandbox_policy::{AbsolutePath, Plan, Policy, Purpose};
+use sandbox_policy::{Plan, Policy, Purpose};
 
 use crate::cli::{Backend, PolicyFlags};
 use crate::exit::Exit;
-use crate::render;
 use crate::state::Root;
+use crate::{policy, render};
 
 /// A plan, and the writable roots that exist.
 pub struct Planned {
@@ -31,27 +31,6 @@ pub fn enter(directory: Option<&Path>) -> Result<(), Exit> {
         ));
         Exit::Usage
     })
-}
-
-/// Builds the default policy with the flags' additions.
-pub fn policy(directory: &Path, flags: &PolicyFlags) -> Result<Policy, Exit> {
-    let bad = |error: sandbox_policy::path::PathError| {
-        render::error(&format!("Error: {error}"));
-        Exit::Usage
-    };
-    let mut policy = Policy::workspace(AbsolutePath::new(directory).map_err(bad)?);
-    for writable in &flags.writable {
-        let path = named(directory, writable);
-        if !path.exists() {
-            render::error(&format!(
-                "Error: --writable {}: no such directory",
-                path.display()
-            ));
-            return Err(Exit::Usage);
-        }
-        policy = policy.with_writable(AbsolutePath::new(&path).map_err(bad)?);
-    }
-    Ok(policy)
 }
 
 /// Where a patch may write, and what holds it there.
@@ -77,7 +56,10 @@ pub fn confinement(directory: &Path, flags: &PolicyFlags) -> Result<Confinement,
 
 /// Returns the roots of a run without a sandbox: the current directory first.
 fn unplanned(directory: &Path, flags: &PolicyFlags) -> Result<Vec<Root>, Exit> {
-    let named = flags.writable.iter().map(|path| named(directory, path));
+    let named = flags
+        .writable
+        .iter()
+        .map(|path| policy::named(directory, path));
     let root = |path: PathBuf| {
         let found = path.canonicalize().and_then(|real| {
             let meta = std::fs::metadata(&real)?;
@@ -98,7 +80,7 @@ fn unplanned(directory: &Path, flags: &PolicyFlags) -> Result<Vec<Root>, Exit> {
 
 /// Gathers the facts of this host and makes the plan.
 pub fn plan(directory: &Path, flags: &PolicyFlags, purpose: Purpose) -> Result<Planned, Exit> {
-    plan_policy(&policy(directory, flags)?, directory, purpose)
+    plan_policy(&policy::of_flags(directory, flags)?, directory, purpose)
 }
 
 /// Makes the plan for a finished policy.
@@ -146,17 +128,4 @@ fn refuse_moved(path: &Path, roots: &[RootFacts]) -> Result<(), Exit> {
         path.display()
     ));
     Err(Exit::NoSandbox)
-}
-
-/// Joins a path of the command line; `..` means what the kernel means by it.
-fn named(directory: &Path, path: &Path) -> PathBuf {
-    let joined = directory.join(path);
-    let climbs = joined
-        .components()
-        .any(|part| part == std::path::Component::ParentDir);
-    match climbs {
-        // What cannot be found is reported by its own spelling.
-        true => joined.canonicalize().unwrap_or(joined),
-        false => joined,
-    }
 }

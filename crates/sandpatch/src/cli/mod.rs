@@ -1,6 +1,7 @@
 //! The command line as it is typed; what it means is decided elsewhere.
 
 mod output;
+mod policy;
 pub mod switches;
 
 use std::ffi::OsString;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use output::{Action, Form, OutputSwitches};
+pub use policy::{Backend, CommandFlags, NetworkMode, PolicyFlags, Secrets, TmpMode};
 pub use switches::{Dialect, PatchSwitches};
 
 use crate::patch::inner::Task;
@@ -82,13 +84,9 @@ pub struct Run {
     #[command(flatten)]
     pub policy: PolicyFlags,
 
-    /// The network that the command sees
-    #[arg(long, value_enum, default_value_t = NetworkMode::None, value_name = "MODE")]
-    pub network: NetworkMode,
-
-    /// The /tmp that the command sees
-    #[arg(long, value_enum, default_value_t = TmpMode::Private, value_name = "MODE")]
-    pub tmp: TmpMode,
+    /// What the command sees beside files.
+    #[command(flatten)]
+    pub flags: CommandFlags,
 
     /// Reports what is not covered also where standard error is no terminal
     #[arg(short, long)]
@@ -151,57 +149,6 @@ impl Undo {
             false => Form::Text,
         }
     }
-}
-
-/// Policy flags that every subcommand has.
-#[derive(Debug, Clone, Args)]
-pub struct PolicyFlags {
-    /// Works in DIR, which is then the writable root
-    #[arg(short = 'C', long = "cd", value_name = "DIR")]
-    pub directory: Option<PathBuf>,
-
-    /// Makes DIR a further writable root (may be repeated)
-    #[arg(long, value_name = "DIR")]
-    pub writable: Vec<PathBuf>,
-
-    /// Becomes this user first, before anything is opened (root only)
-    #[arg(long, value_name = "NAME|UID[:GID]")]
-    pub as_user: Option<String>,
-
-    /// How the sandbox is built
-    #[arg(long, value_enum, default_value_t = Backend::Auto, value_name = "NAME")]
-    pub backend: Backend,
-}
-
-/// How the sandbox is built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Backend {
-    /// The first that works
-    Auto,
-    /// Built in: namespaces and mounts
-    Native,
-    /// No sandbox at all
-    None,
-}
-
-/// What network there is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum NetworkMode {
-    /// A loopback interface of its own
-    None,
-    /// The host's network
-    Host,
-}
-
-/// What /tmp is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TmpMode {
-    /// Empty, thrown away afterwards
-    Private,
-    /// The host's, writable
-    Host,
-    /// The host's, readable
-    None,
 }
 
 /// What the outer stage tells the inner one, as arguments after `-`.

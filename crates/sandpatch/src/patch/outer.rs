@@ -8,9 +8,7 @@ use super::inner::{Input, current_directory};
 use super::input::{self, InputError, Source};
 use super::keeping::{self, Wanted};
 use super::stage;
-use crate::cli::{
-    Action, Apply, Backend, Codes, Dialect, OutputSwitches, PatchSwitches, PolicyFlags,
-};
+use crate::cli::{Action, Apply, Codes, Dialect, OutputSwitches, PatchSwitches, PolicyFlags};
 use crate::exit::Exit;
 use crate::user::User;
 use crate::{render, sys, user, workspace};
@@ -86,16 +84,10 @@ struct Request {
 
 impl Request {
     fn new(switches: PatchSwitches, codes: Codes) -> Self {
-        let policy = PolicyFlags {
-            directory: None,
-            writable: Vec::new(),
-            as_user: None,
-            backend: Backend::Auto,
-        };
         Self {
             output: OutputSwitches::default(),
             switches,
-            policy,
+            policy: PolicyFlags::default(),
             codes,
             user: User::Caller,
         }
