@@ -21,6 +21,7 @@ mod command;
 mod error;
 mod facts;
 mod landlock;
+mod mountinfo;
 mod native;
 mod report;
 mod resolve;
@@ -30,7 +31,7 @@ mod sys;
 
 pub use command::{Command, Environment, INHERITED_FD, Program, Stdin};
 pub use error::{Errno, Error, Step};
-pub use facts::gather;
+pub use facts::{gather, gather_with};
 pub use report::{Enforcement, LandlockStatus, Outcome, ProcView, RunReport};
 pub use sandbox_policy::Plan;
 

@@ -138,6 +138,18 @@ pub struct RuleFacts {
     pub target: LinkTarget,
 }
 
+/// Something that the policy hid, by what it is and not by where it was.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Denial {
+    /// The path by which the policy denies it.
+    pub path: AbsolutePath,
+    /// Its inode.
+    pub id: FileId,
+    /// When the inode was made, in nanoseconds since 1970, where the file system
+    /// tells: inode numbers are used again.
+    pub born_ns: Option<i128>,
+}
+
 /// What is known about a git directory of which a part may be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitDirectoryFacts {
@@ -216,6 +228,8 @@ pub struct HostFacts {
     /// One entry for each other rule of the policy that leads anywhere, and for
     /// each further name of what must not be read.
     pub rules: Vec<RuleFacts>,
+    /// What is denied and lies where the program might move it.
+    pub denials: Vec<Denial>,
     /// What lies below the roots.
     pub survey: SurveyFacts,
     /// Symbolic links on the way to what can be read, with their texts; only

@@ -5,7 +5,6 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use linux_sandbox::{Command, Environment, Outcome, Program, Stdin};
-use sandbox_policy::Purpose;
 use sandbox_policy::environment::with_usable_tmp;
 
 use crate::cli::{Backend, Run};
@@ -61,7 +60,7 @@ pub fn command(arguments: Run) -> Exit {
 
 fn planned(arguments: &Run, directory: &Path, user: &User) -> Result<Planned, Exit> {
     let policy = policy::of_command(directory, &arguments.policy, &arguments.flags, user)?;
-    workspace::plan_policy(&policy, directory, Purpose::Command)
+    workspace::plan_command(&policy, directory, user)
 }
 
 /// Returns this process's environment, with the temporary directory corrected.

@@ -3,12 +3,14 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use sandbox_policy::facts::{FileId, RootFacts};
-use sandbox_policy::{Plan, Policy, Purpose};
+use sandbox_policy::facts::{FileId, HostFacts, RootFacts};
+use sandbox_policy::{Access, Origin, Plan, Policy, Purpose, Rule};
 
 use crate::cli::{Backend, PolicyFlags};
 use crate::exit::Exit;
-use crate::state::Root;
+use crate::state::denied::Denied;
+use crate::state::{Base, Missing, Root};
+use crate::user::User;
 use crate::{policy, render};
 
 /// A plan, and the writable roots that exist.
@@ -85,8 +87,39 @@ pub fn plan(directory: &Path, flags: &PolicyFlags, purpose: Purpose) -> Result<P
 
 /// Makes the plan for a finished policy.
 pub fn plan_policy(policy: &Policy, directory: &Path, purpose: Purpose) -> Result<Planned, Exit> {
-    let facts =
-        linux_sandbox::gather(policy, purpose).map_err(|error| render::no_sandbox(&error))?;
+    let facts = linux_sandbox::gather(policy, purpose);
+    planned(policy, directory, purpose, facts)
+}
+
+/// Makes the plan of a command: what an earlier run hid stays hidden where it
+/// was moved to, and what this one hides is remembered.
+pub fn plan_command(policy: &Policy, directory: &Path, user: &User) -> Result<Planned, Exit> {
+    let purpose = Purpose::Command;
+    let denies = |rule: &Rule| rule.access == Access::Deny && rule.origin != Origin::Secret;
+    if !policy.rules().iter().any(denies) {
+        return plan_policy(policy, directory, purpose);
+    }
+    // The record is hidden from commands, wherever the roots are.
+    let open = |missing| Base::of(user).and_then(|base| Denied::open(&base, &[], missing));
+    let known = open(Missing::Report).map(|record| record.read());
+    let known = known.unwrap_or_default();
+    let facts = linux_sandbox::gather_with(policy, purpose, &known);
+    if let Ok(facts) = &facts
+        && !facts.denials.is_empty()
+    {
+        // Without a place for it there is no memory, as doctor says.
+        let _ = open(Missing::Make).map(|record| record.add(&known, &facts.denials));
+    }
+    planned(policy, directory, purpose, facts)
+}
+
+fn planned(
+    policy: &Policy,
+    directory: &Path,
+    purpose: Purpose,
+    facts: Result<HostFacts, linux_sandbox::Error>,
+) -> Result<Planned, Exit> {
+    let facts = facts.map_err(|error| render::no_sandbox(&error))?;
     refuse_moved(directory, &facts.roots)?;
     let plan = sandbox_policy::plan(policy, &facts, purpose)
         .map_err(|error| render::refused_plan(&error))?;

@@ -1,6 +1,7 @@
 //! Gathers the facts that planning needs, with as few calls as it can: most
 //! runs have one root and plain directories.
 
+mod denials;
 mod names;
 mod rules;
 mod survey;
@@ -15,8 +16,8 @@ use rustix::fs::{
     readlinkat, statat,
 };
 use sandbox_policy::facts::{
-    CallerFacts, FileId, HostFacts, LandlockFacts, MountMode, ResolvedRoot, RootFacts, RootKind,
-    SurveyFacts, UserNamespaceFacts,
+    CallerFacts, Denial, FileId, HostFacts, LandlockFacts, MountMode, ResolvedRoot, RootFacts,
+    RootKind, SurveyFacts, UserNamespaceFacts,
 };
 use sandbox_policy::policy::{GUARDED_NAMES, Protection, Purpose, WritableRoot};
 use sandbox_policy::{AbsolutePath, Policy};
@@ -30,6 +31,16 @@ use crate::sys;
 /// The roots are walked through only for a command: the patch stage refuses the
 /// protected names of every repository itself.
 pub fn gather(policy: &Policy, purpose: Purpose) -> Result<HostFacts, Error> {
+    gather_with(policy, purpose, &[])
+}
+
+/// Looks at the host like [`gather`], and for what earlier runs hid: it stays
+/// hidden where it has been moved below the roots since.
+pub fn gather_with(
+    policy: &Policy,
+    purpose: Purpose,
+    known: &[Denial],
+) -> Result<HostFacts, Error> {
     let wanted = policy.writable_roots();
     let mut roots = Vec::with_capacity(wanted.len());
     for root in &wanted {
@@ -40,12 +51,19 @@ pub fn gather(policy: &Policy, purpose: Purpose) -> Result<HostFacts, Error> {
             refuse_inner_links(root, &roots)?;
         }
     }
-    let found = rules::look_at_rules(policy, &roots)?;
+    let mut found = rules::look_at_rules(policy, &roots)?;
+    let sought = denials::Sought::new(policy, &found.rules, known);
     let survey = match purpose {
-        Purpose::Command => survey::survey(policy, &roots),
-        Purpose::Patch => SurveyFacts::default(),
+        Purpose::Patch if sought.is_empty() => SurveyFacts::default(),
+        _ => {
+            let surveyed = survey::survey(policy, &roots, &sought);
+            found.rules.extend(surveyed.rules);
+            surveyed.facts
+        }
     };
+    found.rules.extend(denials::second_mounts(&found.rules));
     Ok(HostFacts {
+        denials: denials::below_roots(&found.rules, &roots),
         roots,
         rules: found.rules,
         survey,

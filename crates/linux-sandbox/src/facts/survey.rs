@@ -1,5 +1,6 @@
 //! A walk through the roots, for what lies in them unannounced: repositories
-//! whose hooks and settings git would run and believe.
+//! whose hooks and settings git would run and believe, and further names of what
+//! is denied.
 //!
 //! The walk reads names only, follows no link, and ends at a bound: a tree with
 //! more entries is reported as not looked at, not waited for.
@@ -12,12 +13,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
 use sandbox_policy::facts::{
-    GitDirectoryFacts, MountMode, ProtectedState, RepositoryFacts, RootFacts, RootKind,
+    GitDirectoryFacts, MountMode, ProtectedState, RepositoryFacts, RootFacts, RootKind, RuleFacts,
     SurveyFacts, TargetEnd,
 };
 use sandbox_policy::policy::{GIT, GUARDED_NAMES, Protection};
 use sandbox_policy::{AbsolutePath, Policy};
 
+use super::denials::Sought;
 use super::names;
 use crate::error::Errno;
 use crate::resolve::id_of;
@@ -42,11 +44,20 @@ struct Surveyor<'a> {
     roots: Vec<&'a Path>,
     pending: VecDeque<PathBuf>,
     seen_entries: usize,
-    facts: SurveyFacts,
+    sought: &'a Sought,
+    found: Surveyed,
+}
+
+/// What a walk found.
+#[derive(Default)]
+pub(super) struct Surveyed {
+    pub(super) facts: SurveyFacts,
+    /// Rules for further names of what is denied.
+    pub(super) rules: Vec<RuleFacts>,
 }
 
 /// Walks through all roots.
-pub(super) fn survey(policy: &Policy, roots: &[RootFacts]) -> SurveyFacts {
+pub(super) fn survey(policy: &Policy, roots: &[RootFacts], sought: &Sought) -> Surveyed {
     let found = roots.iter().filter_map(|root| {
         let resolved = root.resolved.as_ref()?;
         let walked = resolved.kind == RootKind::Directory && resolved.mount == MountMode::Writable;
@@ -58,16 +69,19 @@ pub(super) fn survey(policy: &Policy, roots: &[RootFacts]) -> SurveyFacts {
         roots: found.iter().map(|(_, real)| *real).collect(),
         pending: VecDeque::new(),
         seen_entries: 0,
-        facts: SurveyFacts::default(),
+        sought,
+        found: Surveyed::default(),
     };
     for (protection, real) in found {
         match protection {
             Protection::ProtectedNames => surveyor.walk(real),
             Protection::GitDirectory => surveyor.add_repository(real),
-            Protection::Nothing => {}
+            // Nothing is held in it, but something may hide there.
+            Protection::Nothing if sought.is_empty() => {}
+            Protection::Nothing => surveyor.walk(real),
         }
     }
-    surveyor.facts
+    surveyor.found
 }
 
 impl Surveyor<'_> {
@@ -75,9 +89,9 @@ impl Surveyor<'_> {
         self.pending.push_back(root.to_path_buf());
         while let Some(dir) = self.pending.pop_front() {
             let is_full = self.seen_entries >= MAX_ENTRIES
-                || self.facts.repositories.len() >= MAX_REPOSITORIES;
+                || self.found.facts.repositories.len() >= MAX_REPOSITORIES;
             if is_full {
-                self.facts.unseen.extend(AbsolutePath::new(&dir).ok());
+                self.found.facts.unseen.extend(AbsolutePath::new(&dir).ok());
             } else {
                 self.look_into(&dir, root);
             }
@@ -96,6 +110,9 @@ impl Surveyor<'_> {
                 continue;
             }
             let path = dir.join(name);
+            self.found
+                .rules
+                .extend(self.sought.recognise(entry.ino(), &path));
             if name == GIT {
                 // The root's own is held as a whole, unless it was opened.
                 if dir != root || self.opens_git {
@@ -121,7 +138,7 @@ impl Surveyor<'_> {
             return;
         };
         let directories = self.directories_of(path, &state);
-        self.facts.repositories.push(RepositoryFacts {
+        self.found.facts.repositories.push(RepositoryFacts {
             path: real,
             state,
             directories,

@@ -6,6 +6,7 @@
 //! patches apply all the same, without undo.
 
 pub mod base;
+pub mod denied;
 mod directory;
 mod header;
 mod name;
