@@ -40,6 +40,16 @@ pub enum Tmp {
     None,
 }
 
+/// Which `/proc` the sandboxed program sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Proc {
+    /// One that shows the processes of the sandbox only.
+    #[default]
+    Fresh,
+    /// The host's, read-only.
+    Host,
+}
+
 /// What the sandbox is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
@@ -93,6 +103,7 @@ pub struct Policy {
     opens_git: bool,
     network: Network,
     tmp: Tmp,
+    proc: Proc,
 }
 
 impl Policy {
@@ -105,6 +116,7 @@ impl Policy {
             opens_git: false,
             network: Network::None,
             tmp: Tmp::None,
+            proc: Proc::Fresh,
         };
         rules.into_iter().fold(policy, Self::with_rule)
     }
@@ -120,6 +132,15 @@ impl Policy {
         let everything = AbsolutePath::filesystem_root();
         Self::of_rules([Rule::new(everything, Access::Read, Origin::Default)])
             .with_tmp(Tmp::Private)
+    }
+
+    /// Makes a policy that says nothing about files: all can be changed, and no
+    /// name is protected.
+    pub fn unrestricted() -> Self {
+        let everything = AbsolutePath::filesystem_root();
+        let mut policy = Self::of_rules([Rule::new(everything, Access::Write, Origin::Default)]);
+        policy.names.clear();
+        policy
     }
 
     /// Adds a rule; a path that has the same access already keeps its origin.
@@ -187,6 +208,13 @@ impl Policy {
         self
     }
 
+    /// Replaces the `/proc`.
+    #[must_use]
+    pub fn with_proc(mut self, proc: Proc) -> Self {
+        self.proc = proc;
+        self
+    }
+
     /// Returns the rules, in the order in which they were added.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
@@ -202,6 +230,11 @@ impl Policy {
         self.opens_git
     }
 
+    /// Tells whether anything is held below writable roots.
+    fn protects(&self) -> bool {
+        !self.names.is_empty() || self.opens_git
+    }
+
     /// Returns the network.
     pub fn network(&self) -> Network {
         self.network
@@ -210,6 +243,11 @@ impl Policy {
     /// Returns the `/tmp`.
     pub fn tmp(&self) -> Tmp {
         self.tmp
+    }
+
+    /// Returns the `/proc`.
+    pub fn proc(&self) -> Proc {
+        self.proc
     }
 
     /// Returns what may be done where no rule but the one for `/` says anything.
@@ -232,7 +270,7 @@ impl Policy {
                 path: rule.path.clone(),
                 protection: match rule.path.file_name() {
                     Some(name) if name == GIT => Protection::GitDirectory,
-                    _ if rule.path == tmp => Protection::Nothing,
+                    _ if rule.path == tmp || !self.protects() => Protection::Nothing,
                     _ => Protection::ProtectedNames,
                 },
                 origin: rule.origin,
