@@ -113,6 +113,8 @@ steps! {
     Mask = "hide the denied path",
     /// Holding a missing name.
     HoldMissing = "hold the missing protected name",
+    /// Starting the process that cleans up.
+    Guardian = "start the process that cleans up",
     /// Replacing the whole view.
     EmptyView = "hide all but what the policy names",
     /// Opening a standard descriptor in the view.
@@ -191,9 +193,20 @@ impl Error {
                 libc::EPERM | libc::EACCES,
             ) => "mounts are denied here, as in a nested sandbox: run outside of it",
             (_, libc::ENOSYS) => "the kernel lacks this call: use 5.12 or newer",
-            (Step::PinRoot | Step::Protect, libc::ESTALE | libc::ENOENT | libc::ELOOP) => {
+            (Step::HoldMissing, libc::ESTALE) => {
                 "the path changed while the sandbox was built: try again"
             }
+            (Step::HoldMissing, libc::EWOULDBLOCK) => {
+                "another program keeps the directory locked: end it, or use --missing-names off"
+            }
+            (Step::HoldMissing, _) => {
+                "an empty directory stands in for the name while the command runs: make room for \
+                 it, or use --missing-names off"
+            }
+            (
+                Step::PinRoot | Step::Protect | Step::Mask,
+                libc::ESTALE | libc::ENOENT | libc::ELOOP,
+            ) => "the path changed while the sandbox was built: try again",
             (Step::ResolveRoot, libc::ELOOP) => {
                 "the path leads through a symbolic link inside another writable root: \
                  name the real directory"

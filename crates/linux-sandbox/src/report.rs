@@ -1,5 +1,7 @@
 //! What happened, and what was enforced while it did.
 
+use std::path::PathBuf;
+
 use sandbox_policy::plan::{NotCovered, Requirement};
 
 use crate::Backend;
@@ -58,4 +60,7 @@ pub struct RunReport {
     pub outcome: Outcome,
     /// What was enforced while it ran.
     pub enforcement: Enforcement,
+    /// Placeholders of missing names into which somebody outside put something;
+    /// they are theirs now.
+    pub filled_placeholders: Vec<PathBuf>,
 }

@@ -158,6 +158,25 @@ pub(crate) fn close_range(first: u32, last: u32, flags: u32) -> Result<(), Errno
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) }).map(drop)
 }
 
+/// Closes every descriptor but some, from 0 on; see [`close_range`] for whose
+/// they are.
+pub(crate) fn close_all_but(kept: &mut [u32]) {
+    close_all_from_but(0, kept);
+}
+
+/// Closes every descriptor from a number on but some.
+pub(crate) fn close_all_from_but(first: u32, kept: &mut [u32]) {
+    kept.sort_unstable();
+    let mut next = first;
+    for fd in kept.iter().copied().filter(|fd| *fd >= first) {
+        if fd > next {
+            let _ = close_range(next, fd - 1, 0);
+        }
+        next = fd + 1;
+    }
+    let _ = close_range(next, u32::MAX, 0);
+}
+
 /// `dup2(fd, number)`: the copy stays open across `execve`.
 ///
 /// The number belongs to nobody in the calling process, as `close_range` says

@@ -79,8 +79,10 @@ pub struct ProtectedFacts {
 /// What stands at a protected name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProtectedState {
-    /// Nothing.
+    /// Nothing, or what another run put there to stand in for nothing.
     Missing,
+    /// A directory without anything in it.
+    EmptyDirectory(FileId),
     /// A directory.
     Directory(FileId),
     /// A file; a `.git` file may point to the real git directories.

@@ -50,6 +50,16 @@ pub enum Proc {
     Host,
 }
 
+/// How protected names that do not exist are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MissingNames {
+    /// By empty directories, for the time of a run.
+    #[default]
+    Placeholder,
+    /// Not at all: the program can make them.
+    Off,
+}
+
 /// What the sandbox is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
@@ -104,6 +114,7 @@ pub struct Policy {
     network: Network,
     tmp: Tmp,
     proc: Proc,
+    missing: MissingNames,
 }
 
 impl Policy {
@@ -117,6 +128,7 @@ impl Policy {
             network: Network::None,
             tmp: Tmp::None,
             proc: Proc::Fresh,
+            missing: MissingNames::Placeholder,
         };
         rules.into_iter().fold(policy, Self::with_rule)
     }
@@ -215,6 +227,13 @@ impl Policy {
         self
     }
 
+    /// Replaces how missing names are held.
+    #[must_use]
+    pub fn with_missing_names(mut self, missing: MissingNames) -> Self {
+        self.missing = missing;
+        self
+    }
+
     /// Returns the rules, in the order in which they were added.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
@@ -248,6 +267,11 @@ impl Policy {
     /// Returns the `/proc`.
     pub fn proc(&self) -> Proc {
         self.proc
+    }
+
+    /// Returns how missing names are held.
+    pub fn missing_names(&self) -> MissingNames {
+        self.missing
     }
 
     /// Returns what may be done where no rule but the one for `/` says anything.

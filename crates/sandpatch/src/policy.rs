@@ -3,10 +3,11 @@
 use std::path::{Component, Path, PathBuf};
 
 use sandbox_policy::path::PathError;
+use sandbox_policy::policy::MissingNames;
 use sandbox_policy::{AbsolutePath, Access, Network, Origin, Policy, Rule, Tmp, secrets};
 
 use crate::accounts;
-use crate::cli::{CommandFlags, NetworkMode, PolicyFlags, Secrets, TmpMode};
+use crate::cli::{CommandFlags, MissingNamesMode, NetworkMode, PolicyFlags, Secrets, TmpMode};
 use crate::exit::Exit;
 use crate::render;
 use crate::state::Base;
@@ -75,6 +76,10 @@ pub fn of_command(
             TmpMode::Private => Tmp::Private,
             TmpMode::Host => Tmp::Host,
             TmpMode::None => Tmp::None,
+        })
+        .with_missing_names(match command.missing_names {
+            MissingNamesMode::Placeholder => MissingNames::Placeholder,
+            MissingNamesMode::Off => MissingNames::Off,
         });
     let policy = with_hidden_state(policy, user);
     Ok(match command.secrets {

@@ -225,7 +225,25 @@ pub fn refused_plan(problem: &sandbox_policy::PlanError) -> Exit {
 
 /// Prints the parts of the policy that are not covered.
 pub fn not_covered(plan: &sandbox_policy::Plan) {
-    let names: Vec<String> = missing_names(plan);
+    not_protected(&missing_names(&plan.not_covered));
+}
+
+/// Prints what became of the names that were to be held: which could not be, and
+/// into which somebody put something.
+pub fn placeholders(plan: &sandbox_policy::Plan, report: &linux_sandbox::RunReport) {
+    let known = missing_names(&plan.not_covered);
+    let mut names = missing_names(&report.enforcement.not_covered);
+    names.retain(|name| !known.contains(name));
+    not_protected(&names);
+    for path in &report.filled_placeholders {
+        note(&format!(
+            "{} came up outside of the sandbox while the command ran; it was left as it is",
+            path.display()
+        ));
+    }
+}
+
+fn not_protected(names: &[String]) {
     if !names.is_empty() {
         note(&format!(
             "not protected, since it does not exist yet: {}",
@@ -234,8 +252,8 @@ pub fn not_covered(plan: &sandbox_policy::Plan) {
     }
 }
 
-fn missing_names(plan: &sandbox_policy::Plan) -> Vec<String> {
-    let names = plan.not_covered.iter().filter_map(|gap| match gap {
+fn missing_names(gaps: &[NotCovered]) -> Vec<String> {
+    let names = gaps.iter().filter_map(|gap| match gap {
         NotCovered::MissingProtectedName(path) => Some(path.as_path().display().to_string()),
         _ => None,
     });

@@ -38,7 +38,8 @@ pub fn command(arguments: Run) -> Exit {
         Err(exit) => return exit,
     };
     // To a program standard error is the command's alone.
-    if arguments.verbose || std::io::stderr().is_terminal() {
+    let is_heard = arguments.verbose || std::io::stderr().is_terminal();
+    if is_heard {
         render::not_covered(&planned.plan);
     }
     let Some(name) = arguments.command.first().cloned() else {
@@ -52,8 +53,13 @@ pub fn command(arguments: Run) -> Exit {
         inherit: None,
         cwd: directory,
     };
-    match linux_sandbox::run(&planned.plan, command) {
-        Ok(outcome) => ended(&name, outcome),
+    match linux_sandbox::run_reported(&planned.plan, command, linux_sandbox::Backend::Native) {
+        Ok(report) => {
+            if is_heard {
+                render::placeholders(&planned.plan, &report);
+            }
+            ended(&name, report.outcome)
+        }
         Err(error) => render::no_sandbox(&error),
     }
 }

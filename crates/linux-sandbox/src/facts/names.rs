@@ -14,6 +14,7 @@ use sandbox_policy::gitdir::{parse_commondir, parse_gitdir};
 use super::{absolute, kind_of};
 use crate::error::{Context, Errno, Error, Step};
 use crate::resolve::{Links, Walk, id_of, walk};
+use crate::{list, placeholders};
 
 /// The longest pointer file that is read, in bytes: a path and its prefix.
 const MAX_POINTER_BYTES: usize = 8192;
@@ -53,6 +54,13 @@ pub(super) fn look_at_name(
 fn state_of(path: &Path, stat: &Stat) -> Result<ProtectedState, Errno> {
     let id = id_of(stat);
     Ok(match FileType::from_raw_mode(stat.st_mode) {
+        // More links than two: it has subdirectories. Fewer: not counted here.
+        FileType::Directory if stat.st_nlink <= 2 => match content(path)? {
+            Content::Gone => ProtectedState::Missing,
+            Content::Nothing if placeholders::is_marked(stat) => ProtectedState::Missing,
+            Content::Nothing => ProtectedState::EmptyDirectory(id),
+            Content::Something => ProtectedState::Directory(id),
+        },
         FileType::Directory => ProtectedState::Directory(id),
         FileType::Symlink => {
             let text = readlinkat(CWD, path, Vec::new())?.into_bytes();
@@ -72,6 +80,28 @@ fn state_of(path: &Path, stat: &Stat) -> Result<ProtectedState, Errno> {
             id,
             targets: Vec::new(),
         },
+    })
+}
+
+/// What is in a directory.
+enum Content {
+    /// It is not there any more: the placeholder of a run that ended.
+    Gone,
+    Nothing,
+    /// Something, or nobody may know.
+    Something,
+}
+
+fn content(path: &Path) -> Result<Content, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = match openat(CWD, path, flags, Mode::empty()) {
+        Err(rustix::io::Errno::NOENT) => return Ok(Content::Gone),
+        Err(rustix::io::Errno::ACCESS) => return Ok(Content::Something),
+        other => other?,
+    };
+    Ok(match list::is_empty(&directory)? {
+        true => Content::Nothing,
+        false => Content::Something,
     })
 }
 

@@ -150,6 +150,7 @@ impl Surveyor<'_> {
     fn directories_of(&self, path: &Path, state: &ProtectedState) -> Vec<GitDirectoryFacts> {
         let targets = match state {
             ProtectedState::Directory(_) => return git_directories(path),
+            ProtectedState::EmptyDirectory(_) => &[],
             ProtectedState::File { targets, .. } => targets.as_slice(),
             ProtectedState::Link { target, .. } => std::slice::from_ref(target),
             ProtectedState::Missing => &[],

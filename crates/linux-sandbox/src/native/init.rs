@@ -15,6 +15,7 @@ use crate::error::{Errno, Step};
 use crate::landlock;
 use crate::native::exec::Image;
 use crate::native::{identity, mounts, standard};
+use crate::placeholders::Placeholders;
 use crate::status::{At, Failure, Record};
 use crate::sys::{self, Fork, Origin};
 
@@ -34,6 +35,9 @@ pub(crate) struct Init<'a> {
     pub(crate) cwd: &'a std::path::Path,
     pub(crate) ignored_signals: &'a [i32],
     pub(crate) waited: &'a SigSet,
+    pub(crate) placeholders: &'a Placeholders,
+    /// What the guardian waits for the end of.
+    pub(crate) watched: Option<&'a OwnedFd>,
     pub(crate) status: OwnedFd,
 }
 
@@ -58,7 +62,7 @@ impl Init<'_> {
         if self.plan.requires(Requirement::NetworkNamespace) {
             sys::loopback_up().at(Step::Loopback)?;
         }
-        let mounted = mounts::carry_out(self.plan)?;
+        let mounted = mounts::carry_out(self.plan, self.placeholders)?;
         join_new_keyring().at(Step::Keyring)?;
         nix::unistd::chdir(self.cwd).at(Step::ChangeDirectory)?;
         sys::close_range(first_closed, u32::MAX, CLOSE_ON_EXEC).at(Step::CloseDescriptors)?;
@@ -179,11 +183,11 @@ impl Init<'_> {
 
     /// Keeps descriptors of the host out of reach of `/proc/1/fd`.
     fn close_all_but_status(&self) {
-        let status = self.status.as_raw_fd() as u32;
-        if status > FIRST_CLOSED {
-            let _ = sys::close_range(FIRST_CLOSED, status - 1, 0);
-        }
-        let _ = sys::close_range(status + 1, u32::MAX, 0);
+        let watched = self.watched.map(AsRawFd::as_raw_fd);
+        let kept = [Some(self.status.as_raw_fd()), watched];
+        let kept = kept.into_iter().flatten();
+        let mut kept: Vec<u32> = kept.filter_map(|fd| u32::try_from(fd).ok()).collect();
+        sys::close_all_from_but(FIRST_CLOSED, &mut kept);
     }
 }
 

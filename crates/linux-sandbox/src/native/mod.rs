@@ -11,4 +11,5 @@ mod process;
 mod standard;
 mod supervisor;
 
+pub(crate) use standard::above_inherited;
 pub(crate) use supervisor::run;

@@ -21,6 +21,7 @@ use crate::landlock::Rights;
 use crate::native::blank::{self, Blank, Cover};
 use crate::native::devices::{Nodes, clone_nodes, mount_private_dev};
 use crate::native::{empty_view, standard};
+use crate::placeholders::Placeholders;
 use crate::report::ProcView;
 use crate::resolve::id_of;
 use crate::status::{At, Failure};
@@ -49,6 +50,7 @@ pub(crate) struct Mounted {
 
 struct Mounter<'a> {
     plan: &'a Plan,
+    placeholders: &'a Placeholders,
     /// In the order of the plan's roots.
     clones: Vec<Option<ClonedRoot>>,
     devices: Vec<(OwnedFd, Rights)>,
@@ -59,10 +61,11 @@ struct Mounter<'a> {
 }
 
 /// Carries out all mount operations.
-pub(crate) fn carry_out(plan: &Plan) -> Result<Mounted, Failure> {
+pub(crate) fn carry_out(plan: &Plan, placeholders: &Placeholders) -> Result<Mounted, Failure> {
     let clones = plan.roots.iter().map(|_| None).collect();
     let mut mounter = Mounter {
         plan,
+        placeholders,
         clones,
         devices: Vec::new(),
         nodes: None,
@@ -168,10 +171,11 @@ impl Mounter<'_> {
     /// Covers what stands in for a missing name, so that nobody inside reaches
     /// the host's directory.
     fn hold_missing(&mut self, path: &AbsolutePath, access: Access) -> Result<(), Errno> {
-        let place = match open_same(path, None) {
-            Err(Errno(libc::ENOENT)) => return Ok(()),
-            other => other?,
+        // A name that the caller may not make has no placeholder.
+        let Some(id) = self.placeholders.id_at(path) else {
+            return Ok(());
         };
+        let place = open_same(path, Some(id))?;
         let cover = match access {
             Access::Deny => Cover::Closed,
             _ => Cover::Open,

@@ -8,7 +8,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use sandbox_policy::plan::Requirement;
+use sandbox_policy::plan::{NotCovered, Requirement};
 use sandbox_policy::{AbsolutePath, Plan, Purpose};
 
 use crate::Backend;
@@ -19,6 +19,7 @@ use crate::native::exec::Image;
 use crate::native::init::Init;
 use crate::native::process::Process;
 use crate::native::standard::{self, above_inherited};
+use crate::placeholders::{GivenBack, Held};
 use crate::report::{Enforcement, LandlockStatus, Outcome, ProcView, RunReport};
 use crate::seccomp;
 use crate::status::{Failure, MAX_BYTES, Record};
@@ -42,6 +43,7 @@ pub(crate) fn run(plan: &Plan, command: Command) -> Result<RunReport, Error> {
     let (receiver, sender) = nix::unistd::pipe2(OFlag::O_CLOEXEC).during(Step::StatusPipe)?;
     let sender = above_inherited(sender).during(Step::StatusPipe)?;
     let signals = Signals::take_over(&ignored).during(Step::SignalMask)?;
+    let held = Held::take(plan.missing_names())?;
     match sys::fork_into(namespaces(plan)).during(Step::Namespaces)? {
         Fork::Child => {
             drop(receiver);
@@ -58,14 +60,21 @@ pub(crate) fn run(plan: &Plan, command: Command) -> Result<RunReport, Error> {
                 cwd: &cwd,
                 ignored_signals: &ignored,
                 waited: &signals.waited,
+                placeholders: held.placeholders(),
+                watched: held.watched(),
                 status: sender,
             }
             .run()
         }
         Fork::Parent(init) => {
             drop((sender, command));
-            let end = signals.supervise(init).during(Step::Wait)?;
-            conclude(plan, &records(&receiver)?, end)
+            match signals.supervise(init) {
+                Ok(end) => conclude(plan, held.give_back(), &records(&receiver)?, end),
+                Err(errno) => {
+                    held.leave_to_guardian();
+                    Err(errno).during(Step::Wait)
+                }
+            }
         }
     }
 }
@@ -130,7 +139,7 @@ impl Signals {
     ///
     /// Signals of a terminal reach the whole foreground group, the command
     /// included, and are not passed on a second time.
-    fn supervise(self, init: i32) -> Result<WaitStatus, Errno> {
+    fn supervise(&self, init: i32) -> Result<WaitStatus, Errno> {
         loop {
             let received = sys::wait_signal(&self.waited)?;
             if received.signal == Signal::SIGCHLD as i32 {
@@ -162,7 +171,12 @@ fn records(receiver: &OwnedFd) -> Result<Vec<Record>, Error> {
 }
 
 /// Makes a report of what the sandbox said and how it ended.
-fn conclude(plan: &Plan, records: &[Record], end: WaitStatus) -> Result<RunReport, Error> {
+fn conclude(
+    plan: &Plan,
+    given_back: GivenBack,
+    records: &[Record],
+    end: WaitStatus,
+) -> Result<RunReport, Error> {
     let mut in_force = None;
     let mut outcome = None;
     for record in records {
@@ -183,10 +197,15 @@ fn conclude(plan: &Plan, records: &[Record], end: WaitStatus) -> Result<RunRepor
         WaitStatus::Signaled(_, signal, _) => Outcome::Signaled(signal as i32),
         _ => Outcome::Signaled(libc::SIGKILL),
     };
-    let enforcement = enforcement(plan, landlock, proc);
+    let mut enforcement = enforcement(plan, landlock, proc);
+    let open = given_back.open.into_iter();
+    enforcement
+        .not_covered
+        .extend(open.map(NotCovered::MissingProtectedName));
     Ok(RunReport {
         outcome: outcome.unwrap_or(killed),
         enforcement,
+        filled_placeholders: given_back.filled,
     })
 }
 

@@ -10,7 +10,7 @@ use crate::facts::{
 use crate::path::AbsolutePath;
 use crate::plan::error::PlanError;
 use crate::plan::roots::Root;
-use crate::policy::{GIT, GUARDED_NAMES, Policy, Protection, Purpose};
+use crate::policy::{GIT, GUARDED_NAMES, MissingNames, Policy, Protection, Purpose};
 use crate::rule::{Access, Origin};
 
 /// What stands at a path.
@@ -49,8 +49,17 @@ pub(crate) type Entries = BTreeMap<AbsolutePath, Entry>;
 struct Collector<'a> {
     policy: &'a Policy,
     roots: &'a [Root<'a>],
+    tmp: Option<&'a AbsolutePath>,
     purpose: Purpose,
-    entries: Entries,
+    collected: Collected,
+}
+
+/// What must hold, and what will not.
+#[derive(Default)]
+pub(crate) struct Collected {
+    pub(crate) entries: Entries,
+    /// Missing names that the program can make.
+    pub(crate) open: Vec<AbsolutePath>,
 }
 
 /// Collects what must hold.
@@ -59,12 +68,13 @@ pub(crate) fn collect(
     facts: &HostFacts,
     roots: &[Root<'_>],
     purpose: Purpose,
-) -> Result<Entries, PlanError> {
+) -> Result<Collected, PlanError> {
     let mut collector = Collector {
         policy,
         roots,
+        tmp: facts.tmp.as_ref(),
         purpose,
-        entries: Entries::new(),
+        collected: Collected::default(),
     };
     for root in roots {
         collector.add_root(root);
@@ -81,7 +91,7 @@ pub(crate) fn collect(
             collector.add_repository(repository)?;
         }
     }
-    Ok(collector.entries)
+    Ok(collector.collected)
 }
 
 impl Collector<'_> {
@@ -89,10 +99,10 @@ impl Collector<'_> {
     /// says outranks what is protected by default.
     fn add(&mut self, path: AbsolutePath, entry: Entry) {
         let rank = |entry: &Entry| (entry.origin != Origin::Protected, entry.access);
-        match self.entries.get(&path) {
+        match self.collected.entries.get(&path) {
             Some(known) if rank(known) >= rank(&entry) => {}
             _ => {
-                self.entries.insert(path, entry);
+                self.collected.entries.insert(path, entry);
             }
         }
     }
@@ -136,9 +146,35 @@ impl Collector<'_> {
 
     /// The patch stage refuses missing names itself.
     fn add_missing(&mut self, path: AbsolutePath, access: Access, origin: Origin) {
-        if self.purpose == Purpose::Command {
-            self.add(path, held(Standing::Missing, access, origin));
+        match (self.purpose, self.policy.missing_names()) {
+            (Purpose::Patch, _) => {}
+            (Purpose::Command, MissingNames::Placeholder) if !self.is_in_tmp(&path) => {
+                self.add(path, held(Standing::Missing, access, origin));
+            }
+            (Purpose::Command, _) => self.collected.open.push(path),
         }
+    }
+
+    /// Everybody's programs look for such names in `/tmp` itself: nothing that
+    /// stands in for them is put there.
+    fn is_in_tmp(&self, path: &AbsolutePath) -> bool {
+        path.parent()
+            .is_some_and(|parent| self.tmp == Some(&parent))
+    }
+
+    /// An empty directory is held like a missing name: its owner may remove it,
+    /// and a mount on it goes with it.
+    fn add_empty(&mut self, path: AbsolutePath, id: FileId) {
+        let is_held = self.purpose == Purpose::Command
+            && self.policy.missing_names() == MissingNames::Placeholder;
+        let standing = match is_held {
+            true => Standing::Missing,
+            false => Standing::Present {
+                id,
+                kind: RootKind::Directory,
+            },
+        };
+        self.add(path, held(standing, Access::Read, Origin::Protected));
     }
 
     fn add_protected(&mut self, root: &Root<'_>) -> Result<(), PlanError> {
@@ -163,6 +199,10 @@ impl Collector<'_> {
                 if may_be_made(&fact.name) {
                     self.add_missing(path, Access::Read, origin);
                 }
+                return Ok(());
+            }
+            ProtectedState::EmptyDirectory(id) => {
+                self.add_empty(path, *id);
                 return Ok(());
             }
             ProtectedState::Directory(id) => Standing::Present {
@@ -227,7 +267,9 @@ impl Collector<'_> {
     /// a link as it stands, of a directory only the guarded names.
     fn add_repository(&mut self, repository: &RepositoryFacts) -> Result<(), PlanError> {
         match &repository.state {
-            ProtectedState::Missing | ProtectedState::Directory(_) => {}
+            ProtectedState::Missing
+            | ProtectedState::EmptyDirectory(_)
+            | ProtectedState::Directory(_) => {}
             ProtectedState::File { id, .. } => {
                 let standing = Standing::Present {
                     id: *id,

@@ -127,6 +127,14 @@ impl Plan {
         self.requirements.contains(&requirement)
     }
 
+    /// Lists the missing names that are held.
+    pub fn missing_names(&self) -> impl Iterator<Item = &AbsolutePath> {
+        self.mounts.iter().filter_map(|operation| match operation {
+            MountOp::HoldMissing { path, .. } => Some(path),
+            _ => None,
+        })
+    }
+
     /// Translates a path that is spelled through a root's logical path.
     pub fn real_path(&self, path: &AbsolutePath) -> AbsolutePath {
         let best = self
@@ -150,8 +158,8 @@ pub fn plan(policy: &Policy, facts: &HostFacts, purpose: Purpose) -> Result<Plan
     let resolved = roots::resolved(facts)?;
     let owners = Owners::of(&resolved);
     let identity = identity(facts.caller, facts.user_namespaces, purpose, owners)?;
-    let entries = effective::collect(policy, facts, &resolved, purpose)?;
-    let layout = layout::lay_out(policy, facts, purpose, &entries);
+    let collected = effective::collect(policy, facts, &resolved, purpose)?;
+    let layout = layout::lay_out(policy, facts, purpose, &collected.entries);
     let requirements = requirements(policy.network(), &identity);
     let spellings = resolved
         .iter()
@@ -165,12 +173,17 @@ pub fn plan(policy: &Policy, facts: &HostFacts, purpose: Purpose) -> Result<Plan
         network: policy.network(),
         identity,
         requirements,
-        not_covered: not_covered(facts, &resolved, purpose),
+        not_covered: not_covered(collected.open, facts, &resolved, purpose),
     })
 }
 
 /// Lists what a command could do against the policy.
-fn not_covered(facts: &HostFacts, roots: &[roots::Root<'_>], purpose: Purpose) -> Vec<NotCovered> {
+fn not_covered(
+    open: Vec<AbsolutePath>,
+    facts: &HostFacts,
+    roots: &[roots::Root<'_>],
+    purpose: Purpose,
+) -> Vec<NotCovered> {
     if purpose == Purpose::Patch {
         return Vec::new();
     }
@@ -179,8 +192,8 @@ fn not_covered(facts: &HostFacts, roots: &[roots::Root<'_>], purpose: Purpose) -
         .iter()
         .filter(|root| root.protection != Protection::Nothing)
         .map(|root| NotCovered::LinkedFiles(root.facts.real.clone()));
-    unseen
-        .map(NotCovered::NestedRepositories)
+    let open = open.into_iter().map(NotCovered::MissingProtectedName);
+    open.chain(unseen.map(NotCovered::NestedRepositories))
         .chain(linked)
         .collect()
 }

@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use output::{Action, Form, OutputSwitches};
-pub use policy::{Backend, CommandFlags, NetworkMode, PolicyFlags, Secrets, TmpMode};
+pub use policy::{
+    Backend, CommandFlags, MissingNamesMode, NetworkMode, PolicyFlags, Secrets, TmpMode,
+};
 pub use switches::{Dialect, PatchSwitches};
 
 use crate::patch::inner::Task;

@@ -57,6 +57,19 @@ pub struct CommandFlags {
     /// Whether keys and tokens in the home directory can be read
     #[arg(long, value_enum, default_value_t = Secrets::Hide, value_name = "MODE")]
     pub secrets: Secrets,
+
+    /// How protected names that do not exist are kept from being made
+    #[arg(long, value_enum, default_value_t = MissingNamesMode::Placeholder, value_name = "MODE")]
+    pub missing_names: MissingNamesMode,
+}
+
+/// How missing protected names are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MissingNamesMode {
+    /// By an empty directory that is there while the command runs
+    Placeholder,
+    /// Not at all
+    Off,
 }
 
 /// Whether secrets can be read.
