@@ -15,6 +15,8 @@
 mod guardian;
 mod held;
 mod take;
+#[cfg(test)]
+mod tests;
 mod times;
 
 use std::ffi::OsString;

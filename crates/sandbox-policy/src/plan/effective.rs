@@ -151,8 +151,14 @@ impl Collector<'_> {
             (Purpose::Command, MissingNames::Placeholder) if !self.is_in_tmp(&path) => {
                 self.add(path, held(Standing::Missing, access, origin));
             }
-            (Purpose::Command, _) => self.collected.open.push(path),
+            (Purpose::Command, _) if self.is_in_a_root(&path) => self.collected.open.push(path),
+            (Purpose::Command, _) => {}
         }
+    }
+
+    fn is_in_a_root(&self, path: &AbsolutePath) -> bool {
+        let mut roots = self.roots.iter();
+        roots.any(|root| path.is_within(&root.facts.real))
     }
 
     /// Everybody's programs look for such names in `/tmp` itself: nothing that
