@@ -87,11 +87,11 @@ fn an_unknown_option_is_never_taken_for_a_command() {
 }
 
 #[test]
-fn protected_names_that_are_missing_are_reported() {
+fn protected_names_that_are_not_held_are_reported() {
     let place = Place::new(Identity::Caller);
     fs::create_dir(place.ws().join(".git")).unwrap();
     let mut command = place.command(place.exe());
-    command.args(["run", "--verbose", "--", "true"]);
+    command.args(["run", "--missing-names", "off", "--verbose", "--", "true"]);
     let outcome = limited::run(command, b"", LIMIT);
     assert_eq!(outcome.ended, Ended::Code(0), "{outcome}");
     let said = String::from_utf8(outcome.stderr.clone()).unwrap();
