@@ -14,6 +14,7 @@ use crate::command::INHERITED_FD;
 use crate::error::{Errno, Step};
 use crate::landlock;
 use crate::native::exec::Image;
+use crate::native::mounts::Mounted;
 use crate::native::{identity, mounts, standard};
 use crate::status::{At, Failure, Record};
 use crate::sys::{self, Fork, Origin};
@@ -24,8 +25,17 @@ const CLOSE_ON_EXEC: u32 = 1 << 2;
 /// The first descriptor that a program does not inherit, unless it was asked for.
 const FIRST_CLOSED: u32 = INHERITED_FD as u32;
 
-/// Everything that process 1 was given before the fork.
+/// What process 1 finds around it.
+pub(crate) enum Ground<'a> {
+    /// New namespaces, with the host's mounts in them.
+    New,
+    /// What somebody else has mounted; this makes sure of it, and adds the rest.
+    Mounted(&'a dyn Fn() -> Result<Mounted, Failure>),
+}
+
+/// Everything that process 1 was given before it began.
 pub(crate) struct Init<'a> {
+    pub(crate) ground: Ground<'a>,
     pub(crate) plan: &'a Plan,
     pub(crate) image: &'a Image,
     pub(crate) filter: &'a BpfProgram,
@@ -52,13 +62,15 @@ impl Init<'_> {
     /// Builds the sandbox around this process.
     fn set_up(&self) -> Result<Record, Failure> {
         sys::die_with_parent().at(Step::DeathSignal)?;
-        identity::map_ids(&self.plan.identity)?;
+        if let Ground::New = self.ground {
+            identity::map_ids(&self.plan.identity)?;
+        }
         self.replace_stdin().at(Step::ReplaceStdin)?;
         let first_closed = self.hand_on().at(Step::InheritDescriptor)?;
-        if self.plan.requires(Requirement::NetworkNamespace) {
-            sys::loopback_up().at(Step::Loopback)?;
-        }
-        let mounted = mounts::carry_out(self.plan)?;
+        let mounted = match self.ground {
+            Ground::New => self.mount()?,
+            Ground::Mounted(finish) => finish()?,
+        };
         join_new_keyring().at(Step::Keyring)?;
         nix::unistd::chdir(self.cwd).at(Step::ChangeDirectory)?;
         sys::close_range(first_closed, u32::MAX, CLOSE_ON_EXEC).at(Step::CloseDescriptors)?;
@@ -76,6 +88,13 @@ impl Init<'_> {
             landlock: status,
             proc: mounted.proc,
         })
+    }
+
+    fn mount(&self) -> Result<Mounted, Failure> {
+        if self.plan.requires(Requirement::NetworkNamespace) {
+            sys::loopback_up().at(Step::Loopback)?;
+        }
+        mounts::carry_out(self.plan)
     }
 
     fn replace_stdin(&self) -> Result<(), Errno> {

@@ -19,7 +19,7 @@ use sandbox_policy::{AbsolutePath, Access, Plan};
 use crate::error::{Errno, Step};
 use crate::landlock::Rights;
 use crate::native::blank::{self, Blank, Cover};
-use crate::native::devices::{Nodes, clone_nodes, mount_private_dev};
+use crate::native::devices::{self, Nodes, clone_nodes, mount_private_dev};
 use crate::native::{empty_view, standard};
 use crate::report::ProcView;
 use crate::resolve::id_of;
@@ -60,25 +60,55 @@ struct Mounter<'a> {
 
 /// Carries out all mount operations.
 pub(crate) fn carry_out(plan: &Plan) -> Result<Mounted, Failure> {
-    let clones = plan.roots.iter().map(|_| None).collect();
-    let mut mounter = Mounter {
-        plan,
-        clones,
-        devices: Vec::new(),
-        nodes: None,
-        blank: Blank::default(),
-        proc: ProcView::Host,
-    };
+    let mut mounter = Mounter::new(plan);
     for (position, operation) in plan.mounts.iter().enumerate() {
-        mounter.carry_out(operation).map_err(|failure| Failure {
-            operation: u16::try_from(position).unwrap_or(u16::MAX),
-            ..failure
-        })?;
+        mounter.carry_out_at(position, operation)?;
     }
     mounter.finish()
 }
 
-impl Mounter<'_> {
+/// Carries out some operations of a plan whose others stand already, in a mount
+/// namespace of this process's own.
+pub(crate) fn carry_out_rest<'a>(
+    plan: &'a Plan,
+    rest: impl Iterator<Item = (usize, &'a MountOp)>,
+) -> Result<(), Failure> {
+    let mut mounter = Mounter::new(plan);
+    mounter.carry_out(&MountOp::MakePrivate)?;
+    for (position, operation) in rest {
+        mounter.carry_out_at(position, operation)?;
+    }
+    Ok(())
+}
+
+/// Returns the places of a plan whose operations all stand.
+pub(crate) fn places(plan: &Plan) -> Result<Vec<(OwnedFd, Rights)>, Failure> {
+    let mut mounter = Mounter::new(plan);
+    if plan.mounts.contains(&MountOp::PrivateDev) {
+        mounter.devices = devices::places().at(Step::Landlock)?;
+    }
+    mounter.finish().map(|mounted| mounted.places)
+}
+
+impl<'a> Mounter<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        Self {
+            plan,
+            clones: plan.roots.iter().map(|_| None).collect(),
+            devices: Vec::new(),
+            nodes: None,
+            blank: Blank::default(),
+            proc: ProcView::Host,
+        }
+    }
+
+    fn carry_out_at(&mut self, position: usize, operation: &MountOp) -> Result<(), Failure> {
+        self.carry_out(operation).map_err(|failure| Failure {
+            operation: u16::try_from(position).unwrap_or(u16::MAX),
+            ..failure
+        })
+    }
+
     fn carry_out(&mut self, operation: &MountOp) -> Result<(), Failure> {
         match operation {
             MountOp::MakePrivate => set_view(0, PRIVATE).at(Step::MakePrivate),
@@ -218,7 +248,7 @@ impl Mounter<'_> {
                             sys::leave_open(cloned.pin);
                             cloned.tree
                         }
-                        None => open_directory(&root.real).at(Step::Landlock)?,
+                        None => open_same(&root.real, Some(root.id)).at(Step::Landlock)?,
                     };
                     places.push((place, rights));
                 }
@@ -250,7 +280,7 @@ fn open_directory(path: &AbsolutePath) -> Result<OwnedFd, Errno> {
 
 /// Opens a real path, refusing every link on the way, and makes sure that it is
 /// still the same thing; a link at the end is opened as a link.
-fn open_same(path: &AbsolutePath, id: Option<FileId>) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_same(path: &AbsolutePath, id: Option<FileId>) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let fd = openat2(CWD, path.as_path(), flags, Mode::empty(), resolve)?;

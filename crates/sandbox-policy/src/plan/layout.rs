@@ -322,10 +322,7 @@ impl Builder<'_> {
         let dev = self.has_private_dev.then_some(MountOp::PrivateDev);
         let tmp = self.tmp.clone().map(MountOp::PrivateTmp);
         let proc = (self.policy.proc() == Proc::Fresh).then_some(MountOp::FreshProc);
-        [proc, tmp, dev]
-            .into_iter()
-            .flatten()
-            .collect()
+        [proc, tmp, dev].into_iter().flatten().collect()
     }
 
     /// Lists what Landlock allows.
