@@ -37,8 +37,9 @@ pub(crate) struct Task {
     args: Vec<OsString>,
     path: Option<OsString>,
     vars: Vec<(OsString, OsString)>,
-    /// The directory, as it is spelled inside.
-    cwd: PathBuf,
+    /// The directory, as it is spelled inside; not a `PathBuf`, of which only
+    /// UTF-8 could be told.
+    cwd: OsString,
 }
 
 /// Descriptors, by the numbers under which they arrive.
@@ -67,7 +68,7 @@ impl Task {
             args: command.args.clone(),
             path: command.environment.path.clone(),
             vars: command.environment.vars.clone(),
-            cwd,
+            cwd: cwd.into_os_string(),
         }
     }
 
@@ -82,12 +83,17 @@ impl Task {
             },
             stdin: stdin.map_or(Stdin::Inherit, Stdin::Descriptor),
             inherit: None,
-            cwd: self.cwd,
+            cwd: self.cwd.into(),
         }
     }
 }
 
 impl HandOff {
+    /// Tells whether the stage inside has something to mount.
+    pub(crate) fn needs_nested(&self) -> bool {
+        self.ways.contains(&Way::Nested)
+    }
+
     /// Encodes the message.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, Errno> {
         postcard::to_allocvec(self).map_err(|_| Errno(libc::EINVAL))

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use nix::sched::CloneFlags;
 use rustix::fs::{CWD, fstat, readlinkat};
@@ -17,9 +18,10 @@ use sandbox_policy::plan::{Identity, MountOp};
 use crate::bubblewrap::PROBE;
 use crate::bubblewrap::handoff::{HandOff, Numbers};
 use crate::bubblewrap::render::Way;
-use crate::bubblewrap::verify::{self, Deviation};
+use crate::bubblewrap::verify::{self, Deviation, Seen};
 use crate::command::INHERITED_FD;
 use crate::error::{Context, Errno, Error, Step};
+use crate::landlock;
 use crate::mountinfo::MountTable;
 use crate::native::exec::Image;
 use crate::native::init::{Ground, Init};
@@ -132,7 +134,7 @@ fn finish(handoff: &HandOff, complaints: &Complaints) -> Result<Mounted, Failure
             .map(|(numbered, _)| numbered)
     };
     if let Some((first, _)) = rest().next() {
-        enter_nested(&plan.identity).map_err(|errno| Failure {
+        enter_nested(handoff).map_err(|errno| Failure {
             step: Step::NestedNamespace,
             operation: u16::try_from(first).unwrap_or(u16::MAX),
             errno,
@@ -149,14 +151,19 @@ fn finish(handoff: &HandOff, complaints: &Complaints) -> Result<Mounted, Failure
 }
 
 /// Enters a mount namespace of this process's own; an ordinary user needs
-/// another user namespace for that.
-fn enter_nested(identity: &Identity) -> Result<(), Errno> {
+/// another user namespace for that. `/proc` is closed once the ids are mapped.
+fn enter_nested(handoff: &HandOff) -> Result<(), Errno> {
+    let identity = &handoff.plan.identity;
     let flags = match identity {
         Identity::UserNamespace { .. } => CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS,
         Identity::Privileged { .. } => CloneFlags::CLONE_NEWNS,
     };
     nix::sched::unshare(flags)?;
-    identity::map_ids(identity).map_err(|failure| failure.errno)
+    identity::map_ids(identity).map_err(|failure| failure.errno)?;
+    match handoff.has_fresh_proc {
+        true => mounts::make_read_only(Path::new("/proc")),
+        false => Ok(()),
+    }
 }
 
 fn verify_mounts(handoff: &HandOff) -> Result<(), Deviation> {
@@ -167,7 +174,11 @@ fn verify_mounts(handoff: &HandOff) -> Result<(), Deviation> {
     let table = MountTable::read().map_err(proc)?;
     verify::verify(handoff, &table, &|path| {
         let fd = open_same(path, None)?;
-        Ok(id_of(&fstat(&fd)?))
+        let stat = fstat(&fd)?;
+        Ok(Seen {
+            id: id_of(&stat),
+            is_harmless_node: landlock::is_harmless(&stat),
+        })
     })?;
     // The host's would show another number.
     let is_own = |text: &[u8]| text == std::process::id().to_string().as_bytes();

@@ -288,7 +288,8 @@ impl Renderer<'_> {
         if has_dev {
             line.say(["--remount-ro", "/dev"]);
         }
-        if has_proc && self.features.fresh_proc {
+        // The stage inside maps its ids through it, and closes it then.
+        if has_proc && self.features.fresh_proc && !self.table.needs_nested() {
             line.say(["--remount-ro", "/proc"]);
         }
         if !has_proc && self.is_empty_view {

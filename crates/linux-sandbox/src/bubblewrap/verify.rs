@@ -35,8 +35,16 @@ impl Deviation {
     }
 }
 
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) id: FileId,
+    /// Whether it is a device node that nothing can be done with.
+    pub(crate) is_harmless_node: bool,
+}
+
 /// Looks a path up without following links, and says what is there.
-pub(crate) type Look<'a> = &'a dyn Fn(&AbsolutePath) -> Result<FileId, Errno>;
+pub(crate) type Look<'a> = &'a dyn Fn(&AbsolutePath) -> Result<Seen, Errno>;
 
 /// What must be found at a place.
 #[derive(Clone, Copy)]
@@ -72,7 +80,7 @@ pub(crate) fn verify(
             check(&visible, &path, wanted, look)?;
         }
     }
-    nothing_else_is_writable(handoff, table, &visible)
+    nothing_else_is_writable(handoff, table, &visible, look)
 }
 
 /// Lists what an operation must have led to.
@@ -106,7 +114,11 @@ fn wanted(
         MountOp::PrivateTmp(_) => (path, Some(Wanted::Kind("tmpfs", Flag::Writable))),
         MountOp::PrivateDev => (at("/dev"), Some(Wanted::Kind("tmpfs", Flag::ReadOnly))),
         MountOp::FreshProc if handoff.has_fresh_proc => {
-            (at("/proc"), Some(Wanted::Kind("proc", Flag::ReadOnly)))
+            let flag = match handoff.needs_nested() {
+                true => Flag::Writable,
+                false => Flag::ReadOnly,
+            };
+            (at("/proc"), Some(Wanted::Kind("proc", flag)))
         }
         MountOp::EmptyView { .. } => (at("/"), Some(Wanted::Cover(None))),
         MountOp::MakePrivate
@@ -131,7 +143,11 @@ fn check(
     let Some(entry) = visible.at(at) else {
         return deviation(libc::ENOENT);
     };
-    let found = || look(path).map_err(|errno| Deviation::at(at, errno.0));
+    let found = || {
+        let seen = look(path);
+        seen.map(|seen| seen.id)
+            .map_err(|errno| Deviation::at(at, errno.0))
+    };
     match wanted {
         Wanted::Same { id, is_read_only } => match (is_read_only, entry.is_read_only) {
             _ if found()? != id => deviation(libc::ESTALE),
@@ -163,9 +179,11 @@ fn nothing_else_is_writable(
     handoff: &HandOff,
     table: &MountTable,
     visible: &Visible<'_>,
+    look: Look<'_>,
 ) -> Result<(), Deviation> {
     let plan = &handoff.plan;
     let has_dev = plan.mounts.contains(&MountOp::PrivateDev);
+    let closes_proc = handoff.has_fresh_proc && handoff.needs_nested();
     let later: Vec<&AbsolutePath> = plan
         .mounts
         .iter()
@@ -173,12 +191,20 @@ fn nothing_else_is_writable(
         .filter(|(_, way)| **way == Way::Nested)
         .filter_map(|(operation, _)| operation.path(&plan.roots))
         .collect();
+    let is_harmless = |entry: &MountEntry, point: &AbsolutePath| {
+        let is_node = || look(point).is_ok_and(|seen| seen.is_harmless_node);
+        match entry.point.strip_prefix("/dev") {
+            Ok(rest) => rest == Path::new("pts") && entry.kind == "devpts" || is_node(),
+            Err(_) => false,
+        }
+    };
     let may_be_written = |entry: &MountEntry| {
         let Ok(point) = AbsolutePath::new(&entry.point) else {
             return false;
         };
         plan.access(&point) == Access::Write
-            || has_dev && entry.point.starts_with("/dev")
+            || has_dev && is_harmless(entry, &point)
+            || closes_proc && entry.point == Path::new("/proc")
             || later.iter().any(|path| point.is_within(path))
     };
     // A second mount at `/` is out of sight, and still within reach of `/..`.

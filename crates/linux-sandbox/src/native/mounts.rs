@@ -5,6 +5,7 @@
 //! found must be the inode that the plan was made for.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{
     CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, mknodat, openat, openat2,
@@ -269,7 +270,12 @@ fn set_view(set: u64, propagation: u64) -> Result<(), Errno> {
 
 /// Makes a passage read-only, without what was mounted in it.
 fn seal(path: &AbsolutePath) -> Result<(), Errno> {
-    let place = open_same(path, None)?;
+    make_read_only(path.as_path())
+}
+
+/// Makes a mount read-only, without those in it.
+pub(crate) fn make_read_only(path: &Path) -> Result<(), Errno> {
+    let place = open_unlinked(path)?;
     sys::mount_setattr(place.as_fd(), c"", READ_ONLY, 0, Reach::Alone)
 }
 
@@ -281,13 +287,17 @@ fn open_directory(path: &AbsolutePath) -> Result<OwnedFd, Errno> {
 /// Opens a real path, refusing every link on the way, and makes sure that it is
 /// still the same thing; a link at the end is opened as a link.
 pub(crate) fn open_same(path: &AbsolutePath, id: Option<FileId>) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let fd = openat2(CWD, path.as_path(), flags, Mode::empty(), resolve)?;
+    let fd = open_unlinked(path.as_path())?;
     match id {
         Some(id) if id_of(&fstat(&fd)?) != id => Err(Errno(libc::ESTALE)),
         _ => Ok(fd),
     }
+}
+
+fn open_unlinked(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    Ok(openat2(CWD, path, flags, Mode::empty(), resolve)?)
 }
 
 /// Takes a detached copy of everything mounted at and below a place.
