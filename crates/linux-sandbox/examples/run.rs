@@ -99,7 +99,7 @@ impl Show {
         if let Self::Plan = self {
             eprintln!("{plan:#?}");
         }
-        let report = linux_sandbox::run_reported(plan, command, linux_sandbox::Backend::Native)?;
+        let report = linux_sandbox::run_reported(plan, command, linux_sandbox::Launcher::Native)?;
         if let Self::Report = self {
             eprintln!("{report:#?}");
         }

@@ -141,6 +141,16 @@ steps! {
     Seccomp = "install the system call filter",
     /// Starting the command's process.
     Fork = "start the command's process",
+    /// Looking for bubblewrap.
+    FindBubblewrap = "find a bubblewrap that can be used",
+    /// Starting bubblewrap.
+    StartBubblewrap = "build the sandbox with",
+    /// Handing the plan on to the stage inside.
+    HandOff = "hand the plan on to the stage inside",
+    /// Checking what bubblewrap mounted.
+    VerifyMount = "find in the sandbox what was planned for",
+    /// Making the namespace for what bubblewrap cannot mount.
+    NestedNamespace = "make the nested namespace that is needed to hold",
     /// Anything that ended process 1 without a word.
     Init = "keep process 1 of the sandbox alive",
 }
@@ -161,15 +171,25 @@ pub struct Error {
     pub subject: Option<PathBuf>,
     /// Why it failed.
     pub errno: Errno,
+    /// What a program that was used said about it, in one line.
+    pub detail: Option<Box<str>>,
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if (self.step, self.errno.0) == (Step::FindBubblewrap, libc::ENOENT) {
+            return f.write_str(
+                "bubblewrap is not on PATH: install it (package bubblewrap) or use --backend native",
+            );
+        }
         write!(f, "failed to {}", self.step.fragment())?;
         if let Some(subject) = &self.subject {
             write!(f, " {}", subject.display())?;
         }
-        write!(f, ": {}", self.errno)
+        match &self.detail {
+            Some(detail) => write!(f, ": {detail}"),
+            None => write!(f, ": {}", self.errno),
+        }
     }
 }
 
@@ -231,6 +251,21 @@ impl Error {
             (Step::InheritDescriptor, libc::EINVAL) => {
                 "a command inherits nothing above its standard descriptors: pass data by these"
             }
+            (Step::FindBubblewrap, libc::ENOENT) => {
+                "the native backend needs no other program; 'auto' chooses it"
+            }
+            (Step::FindBubblewrap | Step::StartBubblewrap, _) => {
+                "this host or container denies what bubblewrap needs, or it is too old: \
+                 use --backend native, or see docs/kernel-features.md"
+            }
+            (Step::VerifyMount, _) => {
+                "bubblewrap did not mount what it was told to, or the path changed meanwhile: \
+                 try again, or use --backend native"
+            }
+            (Step::NestedNamespace, _) => {
+                "bubblewrap cannot hold this path itself, and a second namespace is denied here: \
+                 use --backend native, or replace the symbolic link by what it leads to"
+            }
             (Step::OneThread, _) => "call from a process with one thread",
             _ => "the host refuses what every sandbox needs: see docs/kernel-features.md",
         }
@@ -251,6 +286,7 @@ impl<T, E: Into<Errno>> Context<T> for Result<T, E> {
             step,
             subject: None,
             errno: errno.into(),
+            detail: None,
         })
     }
 
@@ -259,6 +295,7 @@ impl<T, E: Into<Errno>> Context<T> for Result<T, E> {
             step,
             subject: Some(subject.into()),
             errno: errno.into(),
+            detail: None,
         })
     }
 }

@@ -12,7 +12,7 @@ use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, RestrictionStatus,
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, Stat, fstat};
 
 use crate::error::Errno;
 use crate::report::LandlockStatus;
@@ -88,18 +88,19 @@ fn standard_devices() -> impl Iterator<Item = BorrowedFd<'static>> {
         rustix::stdio::stdout(),
         rustix::stdio::stderr(),
     ];
-    standard.into_iter().filter(|fd| {
-        fstat(fd).is_ok_and(|stat| {
-            let is_device = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice;
-            is_device && is_harmless(stat.st_rdev)
-        })
-    })
+    standard
+        .into_iter()
+        .filter(|fd| fstat(fd).is_ok_and(|stat| is_harmless(&stat)))
 }
 
 /// Tells a terminal or an endless node by its number: virtual consoles and
 /// serial lines, `/dev/tty` and the console, pseudo-terminals; null, zero, full,
 /// random, urandom.
-fn is_harmless(device: u64) -> bool {
+pub(crate) fn is_harmless(stat: &Stat) -> bool {
+    if FileType::from_raw_mode(stat.st_mode) != FileType::CharacterDevice {
+        return false;
+    }
+    let device = stat.st_rdev;
     match (rustix::fs::major(device), rustix::fs::minor(device)) {
         (4 | 5 | 136..=143 | 204, _) => true,
         (1, minor) => matches!(minor, 3 | 5 | 7 | 8 | 9),

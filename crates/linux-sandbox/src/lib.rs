@@ -17,6 +17,8 @@
 //!
 //! [`run`] forks, so the calling process must have one thread; this is checked.
 
+pub mod bubblewrap;
+mod carrier;
 mod command;
 mod error;
 mod facts;
@@ -31,6 +33,7 @@ mod seccomp;
 mod status;
 mod sys;
 
+pub use carrier::carry;
 pub use command::{Command, Environment, INHERITED_FD, Program, Stdin};
 pub use error::{Errno, Error, Step};
 pub use facts::{gather, gather_with};
@@ -43,16 +46,35 @@ pub use sandbox_policy::Plan;
 pub enum Backend {
     /// Namespaces and mounts made by this crate itself.
     Native,
+    /// Namespaces and mounts made by bubblewrap, and looked at by this crate.
+    Bubblewrap,
+}
+
+/// What a backend needs to be started.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub enum Launcher<'a> {
+    /// Nothing.
+    Native,
+    /// A bubblewrap, to be found. The executable of the caller must pass its
+    /// arguments to [`bubblewrap::inner_stage`] when the first one is
+    /// [`bubblewrap::INNER_STAGE_SWITCH`].
+    Bubblewrap(&'a bubblewrap::Search<'a>),
 }
 
 /// Runs a command in the sandbox that a plan describes.
 pub fn run(plan: &Plan, command: Command) -> Result<Outcome, Error> {
-    run_reported(plan, command, Backend::Native).map(|report| report.outcome)
+    run_reported(plan, command, Launcher::Native).map(|report| report.outcome)
 }
 
 /// Runs a command and also returns what was enforced.
-pub fn run_reported(plan: &Plan, command: Command, backend: Backend) -> Result<RunReport, Error> {
-    match backend {
-        Backend::Native => native::run(plan, command),
+pub fn run_reported(
+    plan: &Plan,
+    command: Command,
+    launcher: Launcher<'_>,
+) -> Result<RunReport, Error> {
+    match launcher {
+        Launcher::Native => native::run(plan, command),
+        Launcher::Bubblewrap(search) => bubblewrap::run(plan, &command, search),
     }
 }

@@ -1,5 +1,6 @@
 //! The list of mounts, as the kernel writes it (proc_pid_mountinfo(5)).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,8 @@ use crate::error::Errno;
 pub(crate) struct MountEntry {
     /// Its number.
     pub(crate) id: u64,
+    /// The number of the mount that it lies on.
+    pub(crate) parent: u64,
     /// The device, as `major:minor`.
     pub(crate) device: (u32, u32),
     /// What of the file system it shows.
@@ -61,10 +64,63 @@ impl MountTable {
     }
 }
 
+/// The mounts that a path can lead to: not those that lie under another one.
+pub(crate) struct Visible<'a> {
+    root: Option<&'a MountEntry>,
+    children: BTreeMap<(u64, &'a Path), &'a MountEntry>,
+}
+
+impl MountTable {
+    /// Sorts out which mounts can be seen.
+    pub(crate) fn visible(&self) -> Visible<'_> {
+        let ids: BTreeSet<u64> = self.entries.iter().map(|entry| entry.id).collect();
+        let is_root = |entry: &&MountEntry| {
+            let on_another = entry.parent != entry.id && ids.contains(&entry.parent);
+            entry.point == Path::new("/") && !on_another
+        };
+        let children = self
+            .entries
+            .iter()
+            .map(|entry| ((entry.parent, entry.point.as_path()), entry));
+        Visible {
+            root: self.entries.iter().find(is_root),
+            children: children.collect(),
+        }
+    }
+}
+
+impl<'a> Visible<'a> {
+    /// Returns the mount that a real path lies on, as the kernel walks to it:
+    /// what lies over `/` itself is not entered.
+    fn above(&self, path: &Path) -> Option<&'a MountEntry> {
+        let mut current = self.root?;
+        let mut steps: Vec<&Path> = path.ancestors().collect();
+        steps.pop();
+        for step in steps.into_iter().rev() {
+            while let Some(child) = self.children.get(&(current.id, step)) {
+                current = child;
+            }
+        }
+        Some(current)
+    }
+
+    /// Returns the mount whose point a path is.
+    pub(crate) fn at(&self, path: &Path) -> Option<&'a MountEntry> {
+        self.above(path).filter(|entry| entry.point == path)
+    }
+
+    /// Tells whether a path leads to a mount.
+    pub(crate) fn shows(&self, entry: &MountEntry) -> bool {
+        self.at(&entry.point)
+            .is_some_and(|found| found.id == entry.id)
+    }
+}
+
 fn entry(line: &[u8]) -> Option<MountEntry> {
     let mut fields = line.split(|byte| *byte == b' ');
     let id = number(fields.next()?)?;
-    let device = std::str::from_utf8(fields.nth(1)?).ok()?.split_once(':')?;
+    let parent = number(fields.next()?)?;
+    let device = std::str::from_utf8(fields.next()?).ok()?.split_once(':')?;
     let root = path(fields.next()?);
     let point = path(fields.next()?);
     let mount_options = fields.next()?;
@@ -75,6 +131,7 @@ fn entry(line: &[u8]) -> Option<MountEntry> {
     let super_options = fields.next().unwrap_or_default();
     Some(MountEntry {
         id,
+        parent,
         device: (device.0.parse().ok()?, device.1.parse().ok()?),
         root,
         point,
@@ -144,6 +201,28 @@ mod tests {
         );
         let read_only: Vec<bool> = table.entries().iter().map(|it| it.is_read_only).collect();
         assert_eq!(read_only, [false, false, true, true]);
+    }
+
+    #[test]
+    fn what_lies_under_another_mount_is_not_visible() {
+        let text = b"1 0 0:1 / / ro - tmpfs a rw\n\
+            2 1 0:2 / /w rw - ext4 b rw\n\
+            3 2 0:3 / /w/x rw - ext4 c rw\n\
+            4 2 0:3 / /w/x/y rw - ext4 c rw\n\
+            5 3 0:4 / /w/x ro - tmpfs d rw\n\
+            6 1 0:5 / / rw - ext4 e rw\n";
+        let table = MountTable::parse(text);
+        let visible = table.visible();
+        let shown: Vec<u64> = table
+            .entries()
+            .iter()
+            .filter(|it| visible.shows(it))
+            .map(|it| it.id)
+            .collect();
+        assert_eq!(shown, [1, 2, 5]);
+        let at = |path: &str| visible.at(Path::new(path)).map(|entry| entry.id);
+        assert_eq!((at("/"), at("/w/x"), at("/w/z")), (Some(1), Some(5), None));
+        assert!(MountTable::default().visible().at(Path::new("/")).is_none());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 use nix::sys::signal::{SigSet, Signal};
@@ -184,6 +184,15 @@ pub(crate) fn close_all_from_but(first: u32, kept: &mut [u32]) {
 pub(crate) fn duplicate_to(fd: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
     // SAFETY: numbers only; see above for the owner of the number.
     check(unsafe { libc::dup2(fd.as_raw_fd(), number) }.into()).map(drop)
+}
+
+/// `fcntl(number, F_DUPFD_CLOEXEC, lowest)`: a copy of a descriptor that is known
+/// by its number only, since another program handed it over.
+pub(crate) fn duplicate_number(number: i32, lowest: i32) -> Result<OwnedFd, Errno> {
+    // SAFETY: numbers only; one that is not open is an error.
+    let fd = check(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, lowest) }.into())?;
+    // SAFETY: the call has just made this descriptor, which nobody else knows.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
 /// Gives a descriptor up without closing it.
@@ -390,6 +399,25 @@ pub(crate) fn queue_signal(pid: i32, signal: i32) -> Result<(), Errno> {
     };
     // SAFETY: numbers only; the value carries a null pointer that nobody follows.
     check(unsafe { libc::sigqueue(pid, signal, value) }.into()).map(drop)
+}
+
+/// `pidfd_send_signal` with the sender's mark of [`queue_signal`].
+pub(crate) fn queue_signal_to(process: BorrowedFd<'_>, signal: i32) -> Result<(), Errno> {
+    // SAFETY: all-zero bytes are a valid `siginfo_t`, which is plain data.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    info.si_signo = signal;
+    info.si_code = libc::SI_QUEUE;
+    // SAFETY: the kernel reads one `siginfo_t`, which lives across the call.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            process.as_raw_fd(),
+            signal,
+            &raw const info,
+            0,
+        )
+    })
+    .map(drop)
 }
 
 /// Signals that the supervisor passes on.

@@ -2,6 +2,8 @@
 //!
 //! A backend fills these in; tests write them by hand.
 
+use serde::{Deserialize, Serialize};
+
 use std::ffi::OsString;
 
 use crate::path::AbsolutePath;
@@ -9,7 +11,7 @@ use crate::policy::Protection;
 use crate::rule::{Origin, Rule};
 
 /// The identity of an inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FileId {
     /// The device number.
     pub dev: u64,
@@ -18,7 +20,7 @@ pub struct FileId {
 }
 
 /// What kind of thing stands somewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RootKind {
     /// A directory.
     Directory,

@@ -4,14 +4,17 @@
 //! spelling before it becomes part of a policy. `..` is refused rather than
 //! resolved: beside symbolic links it has no lexical meaning.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// An absolute path in lexically normal form: bytes, no `.`, `..`, `//` or
 /// trailing slash.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "OsString", into = "OsString")]
 pub struct AbsolutePath(PathBuf);
 
 /// Says why a path cannot be part of a policy.
@@ -105,6 +108,20 @@ impl AbsolutePath {
         }
         found.reverse();
         found
+    }
+}
+
+impl TryFrom<OsString> for AbsolutePath {
+    type Error = PathError;
+
+    fn try_from(text: OsString) -> Result<Self, PathError> {
+        Self::new(text)
+    }
+}
+
+impl From<AbsolutePath> for OsString {
+    fn from(path: AbsolutePath) -> Self {
+        path.0.into_os_string()
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the caller wants, before anything is known about the host.
 
+use serde::{Deserialize, Serialize};
+
 use std::ffi::{OsStr, OsString};
 
 use crate::path::AbsolutePath;
@@ -19,7 +21,7 @@ pub const GUARDED_NAMES: [&str; 4] = ["hooks", "config", "config.worktree", "com
 pub const GIT: &str = ".git";
 
 /// Which network the sandboxed program sees.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Network {
     /// Its own, with nothing but a loopback interface.
     #[default]
@@ -61,7 +63,7 @@ pub enum MissingNames {
 }
 
 /// What the sandbox is built for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Purpose {
     /// Any program that the caller names.
     Command,

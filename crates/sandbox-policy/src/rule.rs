@@ -3,10 +3,12 @@
 //! The access of a path is that of the longest rule above it; the origin is
 //! kept for the reader, who wants to know which flag or default refused.
 
+use serde::{Deserialize, Serialize};
+
 use crate::path::AbsolutePath;
 
 /// What may be done with a path; on one path the later kind wins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Access {
     /// The path can be read, not changed.
     Read,

@@ -6,6 +6,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use linux_sandbox::bubblewrap::INNER_STAGE_SWITCH;
+
 /// Applies the patch that follows, sandboxed, in the safe dialect.
 pub const RUN_AS_APPLY_PATCH: &str = "--run-as-apply-patch";
 
@@ -21,6 +23,8 @@ pub enum Role {
     RunAsApplyPatch,
     /// The stage that runs inside the sandbox.
     InnerStage,
+    /// The stage that completes a sandbox of bubblewrap's.
+    SandboxStage,
     /// The reference's sandbox helper.
     LinuxSandboxHelper,
     /// The command line for people.
@@ -39,6 +43,7 @@ const NAMES: &[(&str, Role)] = &[
 const FLAGS: &[(&str, Role)] = &[
     (RUN_AS_APPLY_PATCH, Role::RunAsApplyPatch),
     (INNER_STAGE, Role::InnerStage),
+    (INNER_STAGE_SWITCH, Role::SandboxStage),
 ];
 
 impl Role {
@@ -105,6 +110,10 @@ mod tests {
         assert_eq!(
             role(&["sandpatch", INNER_STAGE]),
             (Role::InnerStage, vec![])
+        );
+        assert_eq!(
+            role(&["/proc/self/fd/7", INNER_STAGE_SWITCH, "8"]),
+            (Role::SandboxStage, vec!["8".into()])
         );
         assert_eq!(
             role(&["sandpatch", "run", INNER_STAGE]).0,

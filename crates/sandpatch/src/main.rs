@@ -5,6 +5,7 @@ mod arg0;
 mod cli;
 mod exit;
 mod json;
+mod launch;
 mod patch;
 mod policy;
 mod render;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let exit = match role {
         Role::ApplyPatchAlias => patch::outer::alias(arguments),
         Role::RunAsApplyPatch => patch::outer::run_as_apply_patch(arguments),
+        Role::SandboxStage => run::sandbox_stage(&arguments),
         Role::InnerStage => patch::inner::main(arguments),
         Role::LinuxSandboxHelper => {
             render::error("Error: the codex-linux-sandbox command line is not supported yet");

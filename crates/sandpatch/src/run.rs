@@ -13,7 +13,7 @@ use crate::patch::inner::current_directory;
 use crate::patch::stage;
 use crate::user::{self, User};
 use crate::workspace::Planned;
-use crate::{policy, render, workspace};
+use crate::{launch, policy, render, workspace};
 
 /// Runs the command, and returns how it ended.
 pub fn command(arguments: Run) -> Exit {
@@ -51,15 +51,25 @@ pub fn command(arguments: Run) -> Exit {
         environment: environment(&planned.plan),
         stdin: Stdin::Inherit,
         inherit: None,
-        cwd: directory,
+        cwd: directory.clone(),
     };
-    match linux_sandbox::run_reported(&planned.plan, command, linux_sandbox::Backend::Native) {
+    let backend = arguments.policy.backend;
+    match launch::run_reported(&planned.plan, command, backend, &directory) {
         Ok(report) => {
             if is_heard {
                 render::placeholders(&planned.plan, &report);
             }
             ended(&name, report.outcome)
         }
+        Err(error) => render::no_sandbox(&error),
+    }
+}
+
+/// Completes a sandbox that bubblewrap has built around this process.
+pub fn sandbox_stage(arguments: &[OsString]) -> Exit {
+    let argument = arguments.first().cloned().unwrap_or_default();
+    match linux_sandbox::bubblewrap::inner_stage(&argument) {
+        Ok(()) => Exit::Success,
         Err(error) => render::no_sandbox(&error),
     }
 }

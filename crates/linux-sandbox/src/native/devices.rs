@@ -63,8 +63,13 @@ pub(crate) fn mount_private_dev(nodes: Nodes) -> Result<Vec<(OwnedFd, Rights)>, 
     mkdirat(CWD, c"/dev/shm", Mode::from_raw_mode(0o755))?;
     let memory = quiet | MountFlags::NODEV;
     mount(SOURCE, c"/dev/shm", c"tmpfs", memory, c"mode=1777")?;
-    // Nothing can be made in `/dev` itself, so one rule covers nodes and
-    // terminals.
+    places()
+}
+
+/// Returns what may be written in a private `/dev` that stands.
+///
+/// Nothing can be made in `/dev` itself, so one rule covers nodes and terminals.
+pub(crate) fn places() -> Result<Vec<(OwnedFd, Rights)>, Errno> {
     Ok(vec![
         (open(c"/dev")?, Rights::Device),
         (open(c"/dev/shm")?, Rights::Full),

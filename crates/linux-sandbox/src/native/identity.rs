@@ -15,6 +15,9 @@ const LOCKED_SECUREBITS: i32 = 0b11 | 0b11 << 2 | 0b10 << 4;
 /// No ambient capabilities, locked.
 const NO_AMBIENT: i32 = 0b11 << 6;
 
+/// Number of the capability that locking needs.
+const CAP_SETPCAP: u32 = 8;
+
 /// Maps the caller's ids onto themselves, and nothing else.
 pub(crate) fn map_ids(identity: &Identity) -> Result<(), Failure> {
     let Identity::UserNamespace { uid, gid } = identity else {
@@ -49,6 +52,12 @@ pub(crate) fn drop_capabilities(plan: &Plan) -> Result<(), Failure> {
     let is_privileged = matches!(plan.identity, Identity::Privileged { .. });
     if is_privileged && plan.purpose == Purpose::Command {
         limit_bounding_set(mask)?;
+    }
+    // A stage that was started without any has nothing to lock: its id is not 0.
+    let may_lock =
+        sys::capabilities().at(Step::DropCapabilities)?.effective >> CAP_SETPCAP & 1 == 1;
+    if !is_privileged && !may_lock {
+        return sys::keep_capabilities(0).at(Step::DropCapabilities);
     }
     let securebits = if mask == 0 {
         LOCKED_SECUREBITS | NO_AMBIENT

@@ -14,6 +14,7 @@ use crate::command::INHERITED_FD;
 use crate::error::{Errno, Step};
 use crate::landlock;
 use crate::native::exec::Image;
+use crate::native::mounts::Mounted;
 use crate::native::{identity, mounts, standard};
 use crate::placeholders::Placeholders;
 use crate::status::{At, Failure, Record};
@@ -25,8 +26,17 @@ const CLOSE_ON_EXEC: u32 = 1 << 2;
 /// The first descriptor that a program does not inherit, unless it was asked for.
 const FIRST_CLOSED: u32 = INHERITED_FD as u32;
 
-/// Everything that process 1 was given before the fork.
+/// What process 1 finds around it.
+pub(crate) enum Ground<'a> {
+    /// New namespaces, with the host's mounts in them.
+    New,
+    /// What somebody else has mounted; this makes sure of it, and adds the rest.
+    Mounted(&'a dyn Fn() -> Result<Mounted, Failure>),
+}
+
+/// Everything that process 1 was given before it began.
 pub(crate) struct Init<'a> {
+    pub(crate) ground: Ground<'a>,
     pub(crate) plan: &'a Plan,
     pub(crate) image: &'a Image,
     pub(crate) filter: &'a BpfProgram,
@@ -35,6 +45,7 @@ pub(crate) struct Init<'a> {
     pub(crate) cwd: &'a std::path::Path,
     pub(crate) ignored_signals: &'a [i32],
     pub(crate) waited: &'a SigSet,
+    /// What stands in for missing names.
     pub(crate) placeholders: &'a Placeholders,
     /// What the guardian waits for the end of.
     pub(crate) watched: Option<&'a OwnedFd>,
@@ -56,13 +67,15 @@ impl Init<'_> {
     /// Builds the sandbox around this process.
     fn set_up(&self) -> Result<Record, Failure> {
         sys::die_with_parent().at(Step::DeathSignal)?;
-        identity::map_ids(&self.plan.identity)?;
+        if let Ground::New = self.ground {
+            identity::map_ids(&self.plan.identity)?;
+        }
         self.replace_stdin().at(Step::ReplaceStdin)?;
         let first_closed = self.hand_on().at(Step::InheritDescriptor)?;
-        if self.plan.requires(Requirement::NetworkNamespace) {
-            sys::loopback_up().at(Step::Loopback)?;
-        }
-        let mounted = mounts::carry_out(self.plan, self.placeholders)?;
+        let mounted = match self.ground {
+            Ground::New => self.mount()?,
+            Ground::Mounted(finish) => finish()?,
+        };
         join_new_keyring().at(Step::Keyring)?;
         nix::unistd::chdir(self.cwd).at(Step::ChangeDirectory)?;
         sys::close_range(first_closed, u32::MAX, CLOSE_ON_EXEC).at(Step::CloseDescriptors)?;
@@ -80,6 +93,13 @@ impl Init<'_> {
             landlock: status,
             proc: mounted.proc,
         })
+    }
+
+    fn mount(&self) -> Result<Mounted, Failure> {
+        if self.plan.requires(Requirement::NetworkNamespace) {
+            sys::loopback_up().at(Step::Loopback)?;
+        }
+        mounts::carry_out(self.plan, self.placeholders)
     }
 
     fn replace_stdin(&self) -> Result<(), Errno> {

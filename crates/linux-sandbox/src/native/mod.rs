@@ -3,13 +3,13 @@
 mod blank;
 mod devices;
 mod empty_view;
-mod exec;
-mod identity;
-mod init;
-mod mounts;
-mod process;
-mod standard;
-mod supervisor;
+pub(crate) mod exec;
+pub(crate) mod identity;
+pub(crate) mod init;
+pub(crate) mod mounts;
+pub(crate) mod process;
+pub(crate) mod standard;
+pub(crate) mod supervisor;
 
 pub(crate) use standard::above_inherited;
 pub(crate) use supervisor::run;

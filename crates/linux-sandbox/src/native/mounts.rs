@@ -5,6 +5,7 @@
 //! found must be the inode that the plan was made for.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{
     CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, mknodat, openat, openat2,
@@ -19,7 +20,7 @@ use sandbox_policy::{AbsolutePath, Access, Plan};
 use crate::error::{Errno, Step};
 use crate::landlock::Rights;
 use crate::native::blank::{self, Blank, Cover};
-use crate::native::devices::{Nodes, clone_nodes, mount_private_dev};
+use crate::native::devices::{self, Nodes, clone_nodes, mount_private_dev};
 use crate::native::{empty_view, standard};
 use crate::placeholders::Placeholders;
 use crate::report::ProcView;
@@ -48,9 +49,12 @@ pub(crate) struct Mounted {
     pub(crate) proc: ProcView,
 }
 
+/// Tells which inode stands in for a missing name, if one does.
+pub(crate) type HeldNames<'a> = &'a dyn Fn(&AbsolutePath) -> Option<FileId>;
+
 struct Mounter<'a> {
     plan: &'a Plan,
-    placeholders: &'a Placeholders,
+    held: HeldNames<'a>,
     /// In the order of the plan's roots.
     clones: Vec<Option<ClonedRoot>>,
     devices: Vec<(OwnedFd, Rights)>,
@@ -62,26 +66,58 @@ struct Mounter<'a> {
 
 /// Carries out all mount operations.
 pub(crate) fn carry_out(plan: &Plan, placeholders: &Placeholders) -> Result<Mounted, Failure> {
-    let clones = plan.roots.iter().map(|_| None).collect();
-    let mut mounter = Mounter {
-        plan,
-        placeholders,
-        clones,
-        devices: Vec::new(),
-        nodes: None,
-        blank: Blank::default(),
-        proc: ProcView::Host,
-    };
+    let held = |path: &AbsolutePath| placeholders.id_at(path);
+    let mut mounter = Mounter::new(plan, &held);
     for (position, operation) in plan.mounts.iter().enumerate() {
-        mounter.carry_out(operation).map_err(|failure| Failure {
-            operation: u16::try_from(position).unwrap_or(u16::MAX),
-            ..failure
-        })?;
+        mounter.carry_out_at(position, operation)?;
     }
     mounter.finish()
 }
 
-impl Mounter<'_> {
+/// Carries out some operations of a plan whose others stand already, in a mount
+/// namespace of this process's own.
+pub(crate) fn carry_out_rest<'a>(
+    plan: &'a Plan,
+    held: HeldNames<'a>,
+    rest: impl Iterator<Item = (usize, &'a MountOp)>,
+) -> Result<(), Failure> {
+    let mut mounter = Mounter::new(plan, held);
+    mounter.carry_out(&MountOp::MakePrivate)?;
+    for (position, operation) in rest {
+        mounter.carry_out_at(position, operation)?;
+    }
+    Ok(())
+}
+
+/// Returns the places of a plan whose operations all stand.
+pub(crate) fn places(plan: &Plan) -> Result<Vec<(OwnedFd, Rights)>, Failure> {
+    let mut mounter = Mounter::new(plan, &|_| None);
+    if plan.mounts.contains(&MountOp::PrivateDev) {
+        mounter.devices = devices::places().at(Step::Landlock)?;
+    }
+    mounter.finish().map(|mounted| mounted.places)
+}
+
+impl<'a> Mounter<'a> {
+    fn new(plan: &'a Plan, held: HeldNames<'a>) -> Self {
+        Self {
+            plan,
+            held,
+            clones: plan.roots.iter().map(|_| None).collect(),
+            devices: Vec::new(),
+            nodes: None,
+            blank: Blank::default(),
+            proc: ProcView::Host,
+        }
+    }
+
+    fn carry_out_at(&mut self, position: usize, operation: &MountOp) -> Result<(), Failure> {
+        self.carry_out(operation).map_err(|failure| Failure {
+            operation: u16::try_from(position).unwrap_or(u16::MAX),
+            ..failure
+        })
+    }
+
     fn carry_out(&mut self, operation: &MountOp) -> Result<(), Failure> {
         match operation {
             MountOp::MakePrivate => set_view(0, PRIVATE).at(Step::MakePrivate),
@@ -172,7 +208,7 @@ impl Mounter<'_> {
     /// the host's directory.
     fn hold_missing(&mut self, path: &AbsolutePath, access: Access) -> Result<(), Errno> {
         // A name that the caller may not make has no placeholder.
-        let Some(id) = self.placeholders.id_at(path) else {
+        let Some(id) = (self.held)(path) else {
             return Ok(());
         };
         let place = open_same(path, Some(id))?;
@@ -222,7 +258,7 @@ impl Mounter<'_> {
                             sys::leave_open(cloned.pin);
                             cloned.tree
                         }
-                        None => open_directory(&root.real).at(Step::Landlock)?,
+                        None => open_same(&root.real, Some(root.id)).at(Step::Landlock)?,
                     };
                     places.push((place, rights));
                 }
@@ -243,7 +279,12 @@ fn set_view(set: u64, propagation: u64) -> Result<(), Errno> {
 
 /// Makes a passage read-only, without what was mounted in it.
 fn seal(path: &AbsolutePath) -> Result<(), Errno> {
-    let place = open_same(path, None)?;
+    make_read_only(path.as_path())
+}
+
+/// Makes a mount read-only, without those in it.
+pub(crate) fn make_read_only(path: &Path) -> Result<(), Errno> {
+    let place = open_unlinked(path)?;
     sys::mount_setattr(place.as_fd(), c"", READ_ONLY, 0, Reach::Alone)
 }
 
@@ -254,14 +295,18 @@ fn open_directory(path: &AbsolutePath) -> Result<OwnedFd, Errno> {
 
 /// Opens a real path, refusing every link on the way, and makes sure that it is
 /// still the same thing; a link at the end is opened as a link.
-fn open_same(path: &AbsolutePath, id: Option<FileId>) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let fd = openat2(CWD, path.as_path(), flags, Mode::empty(), resolve)?;
+pub(crate) fn open_same(path: &AbsolutePath, id: Option<FileId>) -> Result<OwnedFd, Errno> {
+    let fd = open_unlinked(path.as_path())?;
     match id {
         Some(id) if id_of(&fstat(&fd)?) != id => Err(Errno(libc::ESTALE)),
         _ => Ok(fd),
     }
+}
+
+fn open_unlinked(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    Ok(openat2(CWD, path, flags, Mode::empty(), resolve)?)
 }
 
 /// Takes a detached copy of everything mounted at and below a place.

@@ -16,25 +16,20 @@ use crate::command::{Command, Stdin};
 use crate::error::{Context, Errno, Error, Step};
 use crate::facts::shown_path;
 use crate::native::exec::Image;
-use crate::native::init::Init;
+use crate::native::init::{Ground, Init};
 use crate::native::process::Process;
 use crate::native::standard::{self, above_inherited};
 use crate::placeholders::{GivenBack, Held};
-use crate::report::{Enforcement, LandlockStatus, Outcome, ProcView, RunReport};
+use crate::report::{Enforcement, Outcome, RunReport};
 use crate::seccomp;
 use crate::status::{Failure, MAX_BYTES, Record};
 use crate::sys::{self, FORWARDED, Fork, Origin};
 
 /// Runs a command in the sandbox of a plan.
 pub(crate) fn run(plan: &Plan, command: Command) -> Result<RunReport, Error> {
-    if command.inherit.is_some() && plan.purpose != Purpose::Patch {
-        return Err(Errno(libc::EINVAL)).during(Step::InheritDescriptor);
-    }
+    refuse_untrusted_heir(plan, &command)?;
     let image = Image::prepare(&command)?;
-    let process = Process::current().during(Step::InspectProcess)?;
-    if process.threads != 1 {
-        return Err(Errno(libc::EBUSY)).during(Step::OneThread);
-    }
+    let process = single_threaded()?;
     let cwd = real_directory(plan, &command.cwd)?;
     let filter = seccomp::compile(plan.network)
         .map_err(|_| Errno(libc::EINVAL))
@@ -52,6 +47,7 @@ pub(crate) fn run(plan: &Plan, command: Command) -> Result<RunReport, Error> {
                 Stdin::Descriptor(fd) => Some(fd),
             };
             Init {
+                ground: Ground::New,
                 plan,
                 image: &image,
                 filter: &filter,
@@ -68,14 +64,35 @@ pub(crate) fn run(plan: &Plan, command: Command) -> Result<RunReport, Error> {
         }
         Fork::Parent(init) => {
             drop((sender, command));
-            match signals.supervise(init) {
-                Ok(end) => conclude(plan, held.give_back(), &records(&receiver)?, end),
+            let pass_on = |signal| sys::queue_signal(init, signal);
+            match signals.supervise(init, pass_on) {
+                Ok(end) => {
+                    let records = records(&receiver)?;
+                    conclude(plan, Backend::Native, held.give_back(), &records, end)
+                }
                 Err(errno) => {
                     held.leave_to_guardian();
                     Err(errno).during(Step::Wait)
                 }
             }
         }
+    }
+}
+
+/// Refuses to hand a descriptor to a command.
+pub(crate) fn refuse_untrusted_heir(plan: &Plan, command: &Command) -> Result<(), Error> {
+    match command.inherit.is_some() && plan.purpose != Purpose::Patch {
+        true => Err(Errno(libc::EINVAL)).during(Step::InheritDescriptor),
+        false => Ok(()),
+    }
+}
+
+/// Returns the state of this process, which may have one thread only.
+pub(crate) fn single_threaded() -> Result<Process, Error> {
+    let process = Process::current().during(Step::InspectProcess)?;
+    match process.threads {
+        1 => Ok(process),
+        _ => Err(Errno(libc::EBUSY)).during(Step::OneThread),
     }
 }
 
@@ -96,7 +113,7 @@ fn namespaces(plan: &Plan) -> i32 {
 
 /// Returns a directory's path as it is spelled inside: a link on the way may be
 /// hidden by a private `/tmp`. Below a root the plan knows the answer.
-fn real_directory(plan: &Plan, path: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn real_directory(plan: &Plan, path: &Path) -> Result<PathBuf, Error> {
     if let Ok(path) = AbsolutePath::new(path) {
         let real = plan.real_path(&path);
         if plan.roots.iter().any(|root| real.is_within(&root.real)) {
@@ -110,15 +127,15 @@ fn real_directory(plan: &Plan, path: &Path) -> Result<PathBuf, Error> {
 
 /// The signals that are blocked while the sandbox runs; dropping gives the old
 /// state back.
-struct Signals {
-    waited: SigSet,
+pub(crate) struct Signals {
+    pub(crate) waited: SigSet,
     previous: SigSet,
     child_was_ignored: bool,
 }
 
 impl Signals {
     /// Blocks the signals and makes sure that children can be waited for.
-    fn take_over(ignored: &[i32]) -> Result<Self, Errno> {
+    pub(crate) fn take_over(ignored: &[i32]) -> Result<Self, Errno> {
         let mut waited: SigSet = FORWARDED.into_iter().collect();
         waited.add(Signal::SIGCHLD);
         let mut previous = SigSet::empty();
@@ -135,20 +152,24 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Passes signals on until process 1 ends.
+    /// Passes signals on until a child ends.
     ///
     /// Signals of a terminal reach the whole foreground group, the command
     /// included, and are not passed on a second time.
-    fn supervise(&self, init: i32) -> Result<WaitStatus, Errno> {
+    pub(crate) fn supervise(
+        &self,
+        child: i32,
+        pass_on: impl Fn(i32) -> Result<(), Errno>,
+    ) -> Result<WaitStatus, Errno> {
         loop {
             let received = sys::wait_signal(&self.waited)?;
             if received.signal == Signal::SIGCHLD as i32 {
-                match waitpid(Pid::from_raw(init), Some(WaitPidFlag::WNOHANG))? {
+                match waitpid(Pid::from_raw(child), Some(WaitPidFlag::WNOHANG))? {
                     WaitStatus::StillAlive => {}
                     end => return Ok(end),
                 }
             } else if received.origin != Origin::Kernel {
-                sys::queue_signal(init, received.signal)?;
+                pass_on(received.signal)?;
             }
         }
     }
@@ -163,16 +184,23 @@ impl Drop for Signals {
     }
 }
 
-/// Reads everything that the sandbox said; it is over, so one read has it all.
-fn records(receiver: &OwnedFd) -> Result<Vec<Record>, Error> {
+/// Reads everything that the sandbox said, up to its end.
+pub(crate) fn records(receiver: &OwnedFd) -> Result<Vec<Record>, Error> {
     let mut buffer = [0; MAX_BYTES];
-    let length = rustix::io::read(receiver, &mut buffer).during(Step::Wait)?;
+    let mut length = 0;
+    while let Some(rest) = buffer.get_mut(length..).filter(|rest| !rest.is_empty()) {
+        match rustix::io::read(receiver, rest).during(Step::Wait)? {
+            0 => break,
+            more => length += more,
+        }
+    }
     Ok(Record::decode_all(buffer.get(..length).unwrap_or_default()))
 }
 
 /// Makes a report of what the sandbox said and how it ended.
-fn conclude(
+pub(crate) fn conclude(
     plan: &Plan,
+    backend: Backend,
     given_back: GivenBack,
     records: &[Record],
     end: WaitStatus,
@@ -197,11 +225,15 @@ fn conclude(
         WaitStatus::Signaled(_, signal, _) => Outcome::Signaled(signal as i32),
         _ => Outcome::Signaled(libc::SIGKILL),
     };
-    let mut enforcement = enforcement(plan, landlock, proc);
     let open = given_back.open.into_iter();
-    enforcement
-        .not_covered
-        .extend(open.map(NotCovered::MissingProtectedName));
+    let open = open.map(NotCovered::MissingProtectedName);
+    let enforcement = Enforcement {
+        backend,
+        in_force: plan.requirements.clone(),
+        landlock,
+        proc,
+        not_covered: plan.not_covered.iter().cloned().chain(open).collect(),
+    };
     Ok(RunReport {
         outcome: outcome.unwrap_or(killed),
         enforcement,
@@ -216,16 +248,6 @@ fn exec_outcome(errno: Errno) -> Outcome {
     }
 }
 
-fn enforcement(plan: &Plan, landlock: LandlockStatus, proc: ProcView) -> Enforcement {
-    Enforcement {
-        backend: Backend::Native,
-        in_force: plan.requirements.clone(),
-        landlock,
-        proc,
-        not_covered: plan.not_covered.clone(),
-    }
-}
-
 /// Adds what a failed step was about.
 fn explain(plan: &Plan, failure: Failure) -> Error {
     let operation = plan.mounts.get(usize::from(failure.operation));
@@ -234,5 +256,6 @@ fn explain(plan: &Plan, failure: Failure) -> Error {
         step: failure.step,
         subject: subject.map(|path| path.as_path().into()),
         errno: failure.errno,
+        detail: None,
     }
 }

@@ -1,10 +1,12 @@
 //! What Landlock allows: a second, independent opinion beside the mounts.
 
+use serde::{Deserialize, Serialize};
+
 use crate::path::AbsolutePath;
 use crate::plan::mount::RootIndex;
 
 /// One thing that Landlock allows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Grant {
     /// Everything can be read and executed.
     ReadEverything,

@@ -17,6 +17,8 @@ pub use grants::Grant;
 pub use mount::{AttachTarget, MaskForm, MountOp, PinnedRoot, RootIndex, ViewMode};
 pub(crate) use order::decide;
 
+use serde::{Deserialize, Serialize};
+
 use crate::facts::{CallerFacts, HostFacts, LandlockFacts, UserNamespaceFacts};
 use crate::path::AbsolutePath;
 use crate::policy::{Network, Policy, Protection, Purpose};
@@ -25,7 +27,7 @@ use crate::policy::{Network, Policy, Protection, Purpose};
 const CAP_SYS_ADMIN: u32 = 21;
 
 /// A capability that a run may keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Capability {
     /// Gives files away.
     Chown,
@@ -50,7 +52,7 @@ impl Capability {
 }
 
 /// Who the sandboxed program is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Identity {
     /// The caller, alone in a user namespace of its own.
     UserNamespace {
@@ -68,7 +70,7 @@ pub enum Identity {
 }
 
 /// A kernel feature without which the plan cannot be carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Requirement {
     /// A mount namespace.
     MountNamespace,
@@ -87,7 +89,7 @@ pub enum Requirement {
 }
 
 /// A wish that the plan does not meet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum NotCovered {
     /// A protected name that does not exist yet can be created inside.
@@ -99,7 +101,7 @@ pub enum NotCovered {
 }
 
 /// Everything that a backend will do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// What the sandbox is for.
     pub purpose: Purpose,

@@ -1,5 +1,7 @@
 //! The mount operations, and what each one is about.
 
+use serde::{Deserialize, Serialize};
+
 use std::ffi::OsString;
 
 use crate::facts::{FileId, RootKind};
@@ -7,11 +9,11 @@ use crate::path::AbsolutePath;
 use crate::rule::Access;
 
 /// The position of a root in [`Plan::roots`](crate::Plan).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RootIndex(pub usize);
 
 /// A tree of the host that gets a mount of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinnedRoot {
     /// The path without symbolic links.
     pub real: AbsolutePath,
@@ -24,7 +26,7 @@ pub struct PinnedRoot {
 }
 
 /// How the host's tree is seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ViewMode {
     /// Read-only everywhere, without set-id programs.
     ReadOnly,
@@ -33,7 +35,7 @@ pub enum ViewMode {
 }
 
 /// How the place of a root is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AttachTarget {
     /// The descriptor that pinned the root when it was cloned.
     Pinned,
@@ -44,7 +46,7 @@ pub enum AttachTarget {
 }
 
 /// What a denied path is covered with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MaskForm {
     /// An empty directory that nobody may enter or list.
     Directory,
@@ -56,7 +58,7 @@ pub enum MaskForm {
 }
 
 /// One step of the set-up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MountOp {
     /// Cuts the tree off from the host's mount events.
     MakePrivate,

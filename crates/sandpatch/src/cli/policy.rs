@@ -89,6 +89,8 @@ pub enum Backend {
     Auto,
     /// Built in: namespaces and mounts
     Native,
+    /// By the first bwrap on PATH that works, and checked from inside
+    Bubblewrap,
     /// No sandbox at all
     None,
 }

@@ -1,6 +1,5 @@
 //! Applying a patch: the text, the sandbox around, the stage inside.
 
-mod carrier;
 pub mod inner;
 pub mod input;
 mod keeping;

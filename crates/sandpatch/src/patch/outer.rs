@@ -142,6 +142,7 @@ fn apply_in(input: Input, directory: &Path, request: &Request) -> Exit {
             output: request.output,
             switches: request.switches,
             codes: request.codes,
+            backend: request.policy.backend,
             roots: &confinement.roots,
             input: &input,
             quiet: false,

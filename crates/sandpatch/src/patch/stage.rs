@@ -10,14 +10,13 @@ use std::sync::Arc;
 use linux_sandbox::{Command, Environment, Outcome, Program, Stdin};
 use sandbox_policy::Plan;
 
-use super::carrier;
 use super::inner::{self, HERE, Input};
 use crate::arg0::INNER_STAGE;
 use crate::cli::switches::argument;
-use crate::cli::{Codes, Dialect, HAND_OFF, OutputSwitches, PatchSwitches, PolicyFlags};
+use crate::cli::{Backend, Codes, Dialect, HAND_OFF, OutputSwitches, PatchSwitches, PolicyFlags};
 use crate::exit::Exit;
 use crate::state::Root;
-use crate::{render, workspace};
+use crate::{launch, render, workspace};
 
 /// What the inner stage is to do.
 pub struct Job<'a> {
@@ -27,6 +26,8 @@ pub struct Job<'a> {
     pub switches: PatchSwitches,
     /// Whose exit codes to use.
     pub codes: Codes,
+    /// How the sandbox is built.
+    pub backend: Backend,
     /// The writable roots.
     pub roots: &'a [Root],
     /// What it reads, which says what it is to do.
@@ -68,7 +69,7 @@ impl Job<'_> {
     }
 
     fn run_in(&self, plan: &Plan, directory: &Path, record: Option<Arc<OwnedFd>>) -> Exit {
-        let stdin = match carrier::carry(self.input.bytes()) {
+        let stdin = match linux_sandbox::carry(self.input.bytes()) {
             Ok(stdin) => stdin,
             Err(error) => {
                 render::error(&format!("Error: cannot hand the patch on: {error}"));
@@ -86,7 +87,7 @@ impl Job<'_> {
             inherit: record,
             cwd: directory.to_path_buf(),
         };
-        match linux_sandbox::run(plan, command) {
+        match launch::run(plan, command, self.backend, directory) {
             Ok(Outcome::Exited(code)) => Exit::Command(code),
             Ok(Outcome::Signaled(number)) => killed(number),
             Ok(Outcome::NotFound | Outcome::NotExecutable(_)) => {
@@ -135,6 +136,7 @@ pub fn recover_quietly(directory: &Path, policy: &PolicyFlags) -> Result<(), Exi
         output: OutputSwitches::default(),
         switches: PatchSwitches::of(Dialect::Safe),
         codes: Codes::Own,
+        backend: policy.backend,
         roots: &confinement.roots,
         input: &Input::Nothing,
         quiet: true,

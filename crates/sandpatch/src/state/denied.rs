@@ -6,17 +6,14 @@
 //! costs protection against a move between runs and nothing else.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use sandbox_policy::AbsolutePath;
 use sandbox_policy::facts::{Denial, FileId};
 
 use super::directory::{self, Missing};
-use super::{Base, NoState, Root};
+use super::{Base, NoState, Root, small_file};
 
 const DIRECTORY: &str = "denied";
 const NAME: &str = "inodes";
@@ -42,15 +39,8 @@ impl Denied {
 
     /// Returns what is recorded; what cannot be read is nothing.
     pub fn read(&self) -> Vec<Denial> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let Ok(opened) = openat(&self.directory, NAME, flags, Mode::empty()) else {
-            return Vec::new();
-        };
-        let mut text = Vec::new();
-        match File::from(opened).take(MOST_BYTES).read_to_end(&mut text) {
-            Ok(_) => decode(&text),
-            Err(_) => Vec::new(),
-        }
+        let text = small_file::read(&self.directory, NAME, MOST_BYTES);
+        text.map(|text| decode(&text)).unwrap_or_default()
     }
 
     /// Adds what a run hides, if it is not recorded yet.
@@ -61,19 +51,7 @@ impl Denied {
         }
         let all: Vec<&Denial> = known.iter().chain(new).collect();
         let first = all.len().saturating_sub(MOST);
-        let name = format!("{NAME}.{}", std::process::id());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let mode = Mode::RUSR | Mode::WUSR;
-        // One of a dead process with the same number is in the way.
-        let _ = unlinkat(&self.directory, &name, AtFlags::empty());
-        let opened = openat(&self.directory, &name, flags, mode)?;
-        let written = File::from(opened).write_all(&encode(&all[first..]));
-        let done =
-            written.and_then(|()| Ok(renameat(&self.directory, &name, &self.directory, NAME)?));
-        if done.is_err() {
-            let _ = unlinkat(&self.directory, &name, AtFlags::empty());
-        }
-        done
+        small_file::replace(&self.directory, NAME, &encode(&all[first..]))
     }
 }
 

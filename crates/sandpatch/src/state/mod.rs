@@ -8,9 +8,11 @@
 pub mod base;
 pub mod denied;
 mod directory;
+mod features;
 mod header;
 mod name;
 mod retention;
+mod small_file;
 mod store;
 
 use std::io;
@@ -18,6 +20,7 @@ use std::path::PathBuf;
 
 pub use base::Base;
 pub use directory::{Missing, Root};
+pub use features::Features;
 pub use header::{Change, Header, Place};
 pub use name::Id;
 pub use store::{Entry, Listing, Pending, ReadError, Record, Store};

@@ -228,6 +228,7 @@ fn job<'a>(arguments: &Undo, confinement: &'a Confinement, input: &'a Input) -> 
         output: OutputSwitches::of(arguments.form()),
         switches: PatchSwitches::of(Dialect::Safe),
         codes: Codes::Own,
+        backend: arguments.policy.backend,
         roots: &confinement.roots,
         input,
         quiet: false,

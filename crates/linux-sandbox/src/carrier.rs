@@ -1,6 +1,6 @@
-//! How a patch travels into the sandbox: by descriptor, never by a file.
+//! How data travels into the sandbox: by descriptor, never by a file.
 //!
-//! A pipe holds a small patch whole, so nobody has to stand by and feed it. A
+//! A pipe holds a little whole, so nobody has to stand by and feed it. A
 //! larger one lies in sealed memory; only there does a limit on the size of
 //! files (`RLIMIT_FSIZE`) reach it.
 
@@ -14,32 +14,32 @@ use rustix::pipe::PipeFlags;
 /// What an empty pipe takes without anybody reading, on every host (`pipe(7)`).
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// Returns a descriptor from which the whole patch can be read.
-pub fn carry(patch: &[u8]) -> io::Result<OwnedFd> {
-    match patch.len() {
-        0..=PIPE_BYTES => piped(patch),
-        _ => sealed(patch),
+/// Returns a descriptor from which all of some bytes can be read, once.
+pub fn carry(bytes: &[u8]) -> io::Result<OwnedFd> {
+    match bytes.len() {
+        0..=PIPE_BYTES => piped(bytes),
+        _ => sealed(bytes),
     }
 }
 
-fn piped(patch: &[u8]) -> io::Result<OwnedFd> {
+fn piped(bytes: &[u8]) -> io::Result<OwnedFd> {
     let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
     let (reader, writer) = rustix::pipe::pipe_with(flags)?;
-    let written = rustix::io::write(&writer, patch);
+    let written = rustix::io::write(&writer, bytes);
     match written {
-        Ok(size) if size == patch.len() => {}
+        Ok(size) if size == bytes.len() => {}
         // A user at the limit of all pipe buffers gets short pipes (pipe(7)).
-        Ok(_) | Err(rustix::io::Errno::AGAIN) => return sealed(patch),
+        Ok(_) | Err(rustix::io::Errno::AGAIN) => return sealed(bytes),
         Err(error) => return Err(error.into()),
     }
     // The only writer is closed on the way out, so reading never has to wait.
     Ok(reader)
 }
 
-fn sealed(patch: &[u8]) -> io::Result<OwnedFd> {
+fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let mut file = File::from(rustix::fs::memfd_create("patch", flags)?);
-    file.write_all(patch)?;
+    let mut file = File::from(rustix::fs::memfd_create("handed-on", flags)?);
+    file.write_all(bytes)?;
     file.seek(SeekFrom::Start(0))?;
     let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
     rustix::fs::fcntl_add_seals(&file, seals)?;
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patches_of_every_size_arrive_whole() {
+    fn every_size_arrives_whole() {
         for size in [0, 1, 4095, PIPE_BYTES, PIPE_BYTES + 1, 3 << 20] {
             let patch: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
             let mut arrived = Vec::new();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_patch_cannot_be_changed_on_the_way() {
+    fn what_is_large_cannot_be_changed_on_the_way() {
         let mut file = File::from(carry(&vec![b'x'; PIPE_BYTES + 1]).unwrap());
         assert!(file.write_all(b"y").is_err());
         assert!(file.set_len(0).is_err());
