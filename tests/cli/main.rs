@@ -9,7 +9,9 @@
 mod apply_codes;
 mod as_user;
 mod bad_input;
+mod bubblewrap;
 mod check;
+mod deny_read;
 mod diff;
 mod json;
 mod large_input;

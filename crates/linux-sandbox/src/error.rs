@@ -216,6 +216,10 @@ impl Error {
             (Step::HoldMissing, libc::ESTALE) => {
                 "the path changed while the sandbox was built: try again"
             }
+            (Step::ResolveRule, libc::E2BIG) => {
+                "too many files to look for what a pattern denies: begin the pattern with a \
+                 narrower directory"
+            }
             (Step::HoldMissing, libc::EWOULDBLOCK) => {
                 "another program keeps the directory locked: end it, or use --missing-names off"
             }

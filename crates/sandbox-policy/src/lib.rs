@@ -19,6 +19,7 @@
 pub mod environment;
 pub mod facts;
 pub mod gitdir;
+pub mod globs;
 pub mod path;
 pub mod plan;
 pub mod policy;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use std::ffi::{OsStr, OsString};
 
+use crate::globs::GlobRule;
 use crate::path::AbsolutePath;
 use crate::plan::decide;
 pub use crate::rule::Access;
@@ -111,6 +112,7 @@ impl WritableRoot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     rules: Vec<Rule>,
+    denied_globs: Vec<GlobRule>,
     names: Vec<OsString>,
     opens_git: bool,
     network: Network,
@@ -125,6 +127,7 @@ impl Policy {
     pub fn of_rules(rules: impl IntoIterator<Item = Rule>) -> Self {
         let policy = Self {
             rules: Vec::new(),
+            denied_globs: Vec::new(),
             names: PROTECTED_NAMES.map(OsString::from).to_vec(),
             opens_git: false,
             network: Network::None,
@@ -163,6 +166,15 @@ impl Policy {
         let same = |known: &Rule| known.path == rule.path && known.access == rule.access;
         if !self.rules.iter().any(same) {
             self.rules.push(rule);
+        }
+        self
+    }
+
+    /// Hides what matches a pattern when the run begins.
+    #[must_use]
+    pub fn with_denied_glob(mut self, glob: GlobRule) -> Self {
+        if !self.denied_globs.contains(&glob) {
+            self.denied_globs.push(glob);
         }
         self
     }
@@ -239,6 +251,11 @@ impl Policy {
     /// Returns the rules, in the order in which they were added.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// Returns the patterns of what is hidden.
+    pub fn denied_globs(&self) -> &[GlobRule] {
+        &self.denied_globs
     }
 
     /// Returns the names that are held below every writable root.

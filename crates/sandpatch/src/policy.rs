@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use sandbox_policy::globs::{self, GlobRule};
 use sandbox_policy::path::PathError;
 use sandbox_policy::policy::MissingNames;
 use sandbox_policy::{AbsolutePath, Access, Network, Origin, Policy, Rule, Tmp, secrets};
@@ -33,6 +34,16 @@ pub fn of_flags(directory: &Path, flags: &PolicyFlags) -> Result<Policy, Exit> {
     ];
     for (paths, access, flag) in typed {
         for path in paths {
+            let is_glob = access == Access::Deny && globs::is_pattern(path.as_os_str());
+            // A file may really be called so.
+            if is_glob && named(directory, path).symlink_metadata().is_err() {
+                let glob = GlobRule::new(&directory.join(path)).map_err(|error| {
+                    render::error(&format!("Error: --deny-read {}: {error}", path.display()));
+                    Exit::Usage
+                })?;
+                policy = policy.with_denied_glob(glob);
+                continue;
+            }
             let path = AbsolutePath::new(named(directory, path)).map_err(bad_path)?;
             policy = policy.with_rule(Rule::new(path, access, Origin::Flag(flag)));
         }

@@ -96,7 +96,7 @@ pub fn plan_policy(policy: &Policy, directory: &Path, purpose: Purpose) -> Resul
 pub fn plan_command(policy: &Policy, directory: &Path, user: &User) -> Result<Planned, Exit> {
     let purpose = Purpose::Command;
     let denies = |rule: &Rule| rule.access == Access::Deny && rule.origin != Origin::Secret;
-    if !policy.rules().iter().any(denies) {
+    if !policy.rules().iter().any(denies) && policy.denied_globs().is_empty() {
         return plan_policy(policy, directory, purpose);
     }
     // The record is hidden from commands, wherever the roots are.

@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statat, statx};
 use sandbox_policy::facts::{
     Denial, FileId, LinkTarget, RootFacts, RootKind, RuleFacts, TargetEnd,
 };
+use sandbox_policy::globs::GlobRule;
 use sandbox_policy::rule::{Access, Origin, Rule};
 use sandbox_policy::{AbsolutePath, Policy};
 
@@ -46,7 +47,11 @@ impl Sought {
             rules.iter().any(|rule| same(&rule))
         };
         for denial in known {
-            if policy.access(&denial.path) == Access::Deny && !in_place(denial) {
+            let path = denial.path.as_path();
+            let mut globs = policy.denied_globs().iter().map(GlobRule::matcher);
+            let is_denied =
+                policy.access(&denial.path) == Access::Deny || globs.any(|it| it.is_match(path));
+            if is_denied && !in_place(denial) {
                 sought.add(denial.clone(), Origin::Record);
             }
         }

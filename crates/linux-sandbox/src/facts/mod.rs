@@ -54,10 +54,19 @@ pub fn gather_with(
     let mut found = rules::look_at_rules(policy, &roots)?;
     let sought = denials::Sought::new(policy, &found.rules, known);
     let survey = match purpose {
-        Purpose::Patch if sought.is_empty() => SurveyFacts::default(),
+        Purpose::Patch if sought.is_empty() && policy.denied_globs().is_empty() => {
+            SurveyFacts::default()
+        }
         _ => {
             let surveyed = survey::survey(policy, &roots, &sought);
             found.rules.extend(surveyed.rules);
+            // What a pattern denies must be found, not nearly all of it.
+            if let (Some(unseen), false) = (
+                surveyed.facts.unseen.first(),
+                policy.denied_globs().is_empty(),
+            ) {
+                return Err(Errno(libc::E2BIG)).during_on(Step::ResolveRule, unseen.as_path());
+            }
             surveyed.facts
         }
     };

@@ -48,6 +48,14 @@ pub(super) fn look_at_rules(policy: &Policy, roots: &[RootFacts]) -> Result<Foun
     Ok(found)
 }
 
+/// Looks at a path that a pattern denies; what is gone again needs no rule.
+pub(super) fn look_at_match(path: &Path) -> Option<RuleFacts> {
+    let logical = AbsolutePath::new(path).ok()?;
+    let target = walk(path, Links::Follow).and_then(link_target).ok()?;
+    let rule = Rule::new(logical, Access::Deny, Origin::Glob);
+    Some(RuleFacts { rule, target })
+}
+
 fn look_at_rule(rule: &Rule) -> Result<Option<LinkTarget>, Error> {
     let path = rule.path.as_path();
     if rule.origin == Origin::Secret && is_missing(path) {

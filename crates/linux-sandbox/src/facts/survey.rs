@@ -11,16 +11,18 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use globset::GlobMatcher;
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
 use sandbox_policy::facts::{
     GitDirectoryFacts, MountMode, ProtectedState, RepositoryFacts, RootFacts, RootKind, RuleFacts,
     SurveyFacts, TargetEnd,
 };
+use sandbox_policy::globs::GlobRule;
 use sandbox_policy::policy::{GIT, GUARDED_NAMES, Protection};
 use sandbox_policy::{AbsolutePath, Policy};
 
 use super::denials::Sought;
-use super::names;
+use super::{names, rules};
 use crate::error::Errno;
 use crate::resolve::id_of;
 
@@ -45,6 +47,7 @@ struct Surveyor<'a> {
     pending: VecDeque<PathBuf>,
     seen_entries: usize,
     sought: &'a Sought,
+    denied: Vec<GlobMatcher>,
     found: Surveyed,
 }
 
@@ -70,6 +73,11 @@ pub(super) fn survey(policy: &Policy, roots: &[RootFacts], sought: &Sought) -> S
         pending: VecDeque::new(),
         seen_entries: 0,
         sought,
+        denied: policy
+            .denied_globs()
+            .iter()
+            .map(GlobRule::matcher)
+            .collect(),
         found: Surveyed::default(),
     };
     for (protection, real) in found {
@@ -77,8 +85,14 @@ pub(super) fn survey(policy: &Policy, roots: &[RootFacts], sought: &Sought) -> S
             Protection::ProtectedNames => surveyor.walk(real),
             Protection::GitDirectory => surveyor.add_repository(real),
             // Nothing is held in it, but something may hide there.
-            Protection::Nothing if sought.is_empty() => {}
+            Protection::Nothing if sought.is_empty() && surveyor.denied.is_empty() => {}
             Protection::Nothing => surveyor.walk(real),
+        }
+    }
+    for glob in policy.denied_globs() {
+        let base = glob.base().as_path();
+        if !surveyor.roots.iter().any(|root| base.starts_with(root)) {
+            surveyor.walk(base);
         }
     }
     surveyor.found
@@ -113,6 +127,9 @@ impl Surveyor<'_> {
             self.found
                 .rules
                 .extend(self.sought.recognise(entry.ino(), &path));
+            if self.denied.iter().any(|glob| glob.is_match(&path)) {
+                self.found.rules.extend(rules::look_at_match(&path));
+            }
             if name == GIT {
                 // The root's own is held as a whole, unless it was opened.
                 if dir != root || self.opens_git {

@@ -188,7 +188,9 @@ impl Collector<'_> {
         for fact in &root.facts.protected {
             // What is opened comes with the repositories, as far as it is held.
             let is_opened = opened && fact.name == GIT;
-            if root.protection == Protection::Nothing || is_opened {
+            let is_missing = fact.state == ProtectedState::Missing;
+            let is_free = is_missing && self.is_covered(&root.facts.real);
+            if root.protection == Protection::Nothing || is_opened || is_free {
                 continue;
             }
             if let Ok(path) = root.facts.real.child(&fact.name) {
@@ -196,6 +198,21 @@ impl Collector<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Tells whether another root covers one, so that it is a directory among
+    /// others there: repositories can be made in all of them, and holding names
+    /// in this one would cut it off for renames and links.
+    fn is_covered(&self, root: &AbsolutePath) -> bool {
+        let mut others = self.roots.iter().map(|other| &other.facts.real);
+        others.any(|other| {
+            let between = root.between(other).into_iter().chain([root.clone()]);
+            let is_held = |path: &AbsolutePath| {
+                let names = self.policy.protected_names().iter();
+                names.into_iter().any(|name| path.file_name() == Some(name))
+            };
+            root.is_below(other) && !between.into_iter().any(|path| is_held(&path))
+        })
     }
 
     fn add_state(&mut self, path: AbsolutePath, fact: &ProtectedFacts) -> Result<(), PlanError> {
