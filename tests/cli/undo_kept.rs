@@ -196,10 +196,15 @@ fn a_command_cannot_touch_what_is_kept() {
         apply(&place, &[], UPDATE);
         let kept = Snapshot::of(&place.top().join("home"));
         assert!(kept.0.len() > 3, "{kept:?}");
-        let script = "cd ../home/state/sandpatch/undo || exit 9; f=$(ls)\n\
-            for do in 'echo x >>$f' 'rm -f $f' 'mv $f $f.0' 'echo x >new' 'ln -s x new' 'chmod 644 $f'\n\
-            do (eval \"$do\") 2>/dev/null && echo \"could $do\"; done; echo done";
-        let outcome = run(&place, &["run", "--", "sh", "-c", script], "");
+        let undo_dir = place.top().join("home/state/sandpatch/undo");
+        let names = std::fs::read_dir(&undo_dir).unwrap();
+        let record = names.map(|entry| entry.unwrap().path()).next().unwrap();
+        let record = record.to_str().unwrap();
+        let script = "u=../home/state/sandpatch/undo\n\
+            for do in 'ls $u' 'cd $u' 'cat $f' 'echo x >>$f' 'rm $f' 'mv $f $f.0' 'echo x >$u/new' \
+            'ln -s x $u/new' 'chmod 644 $f' 'mv ../home/state ../home/s' 'rmdir ../home/state/sandpatch'\n\
+            do (f=$0; eval \"$do\") >/dev/null 2>&1 && echo \"could $do\"; done; echo done";
+        let outcome = run(&place, &["run", "--", "sh", "-c", script, record], "");
         assert_eq!(
             String::from_utf8_lossy(&outcome.stdout),
             "done\n",
