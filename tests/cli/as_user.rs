@@ -39,7 +39,8 @@ fn as_user(place: &Place, patch: &str) -> Outcome {
     apply(place, &["--as-user", SPEC], patch)
 }
 
-fn run(place: &Place, options: &[&str], script: &str) -> Outcome {
+/// Runs a shell script in a sandbox with these options.
+pub fn run(place: &Place, options: &[&str], script: &str) -> Outcome {
     let mut command = place.command(place.exe());
     command
         .arg("run")

@@ -1,18 +1,9 @@
 //! What `--deny-read` hides, by whatever name or way.
 
-use sandpatch_tests::limited::{self, Outcome};
+use sandpatch_tests::limited::{Ended, Outcome};
 use sandpatch_tests::{Identity, Place};
 
-const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
-
-fn run(place: &Place, flags: &[&str], script: &str) -> Outcome {
-    let mut command = place.command(place.exe());
-    command
-        .arg("run")
-        .args(flags)
-        .args(["--", "sh", "-c", script]);
-    limited::run(command, b"", LIMIT)
-}
+use crate::as_user::run;
 
 fn text(outcome: &Outcome) -> String {
     String::from_utf8_lossy(&outcome.stdout).into_owned()
@@ -82,7 +73,7 @@ fn something_readable_below_something_hidden_is_shown_and_held() {
 fn a_bad_pattern_is_a_usage_error() {
     let place = Place::new(Identity::Caller);
     let outcome = run(&place, &["--deny-read", "a/[b"], "true");
-    assert_eq!(outcome.ended, limited::Ended::Code(2), "{outcome}");
+    assert_eq!(outcome.ended, Ended::Code(2), "{outcome}");
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     assert!(
         said.starts_with("Error: --deny-read a/[b: pattern "),

@@ -152,6 +152,12 @@ fn names(path: &Path) -> VecDeque<OsString> {
         .collect()
 }
 
+/// Opens a path without any right on its content.
+pub(crate) fn open_path(path: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    Ok(openat(CWD, path, flags, Mode::empty())?)
+}
+
 fn open_level(dir: impl std::os::fd::AsFd, name: &OsStr, path: PathBuf) -> Result<Level, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = openat(dir, name.as_bytes(), flags, Mode::empty())?;

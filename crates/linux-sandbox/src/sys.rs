@@ -99,6 +99,9 @@ pub(crate) fn exit_now(code: u8) -> ! {
     unsafe { libc::_exit(i32::from(code)) }
 }
 
+/// `MOUNT_ATTR_RDONLY`, for [`mount_setattr`].
+pub(crate) const READ_ONLY: u64 = 1;
+
 /// Which mounts a call is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {

@@ -43,16 +43,6 @@ pub enum Tmp {
     None,
 }
 
-/// Which `/proc` the sandboxed program sees.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Proc {
-    /// One that shows the processes of the sandbox only.
-    #[default]
-    Fresh,
-    /// The host's, read-only.
-    Host,
-}
-
 /// How protected names that do not exist are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MissingNames {
@@ -117,7 +107,6 @@ pub struct Policy {
     opens_git: bool,
     network: Network,
     tmp: Tmp,
-    proc: Proc,
     missing: MissingNames,
 }
 
@@ -132,7 +121,6 @@ impl Policy {
             opens_git: false,
             network: Network::None,
             tmp: Tmp::None,
-            proc: Proc::Fresh,
             missing: MissingNames::Placeholder,
         };
         rules.into_iter().fold(policy, Self::with_rule)
@@ -149,15 +137,6 @@ impl Policy {
         let everything = AbsolutePath::filesystem_root();
         Self::of_rules([Rule::new(everything, Access::Read, Origin::Default)])
             .with_tmp(Tmp::Private)
-    }
-
-    /// Makes a policy that says nothing about files: all can be changed, and no
-    /// name is protected.
-    pub fn unrestricted() -> Self {
-        let everything = AbsolutePath::filesystem_root();
-        let mut policy = Self::of_rules([Rule::new(everything, Access::Write, Origin::Default)]);
-        policy.names.clear();
-        policy
     }
 
     /// Adds a rule; a path that has the same access already keeps its origin.
@@ -234,13 +213,6 @@ impl Policy {
         self
     }
 
-    /// Replaces the `/proc`.
-    #[must_use]
-    pub fn with_proc(mut self, proc: Proc) -> Self {
-        self.proc = proc;
-        self
-    }
-
     /// Replaces how missing names are held.
     #[must_use]
     pub fn with_missing_names(mut self, missing: MissingNames) -> Self {
@@ -281,11 +253,6 @@ impl Policy {
     /// Returns the `/tmp`.
     pub fn tmp(&self) -> Tmp {
         self.tmp
-    }
-
-    /// Returns the `/proc`.
-    pub fn proc(&self) -> Proc {
-        self.proc
     }
 
     /// Returns how missing names are held.

@@ -103,7 +103,7 @@ pub fn of_command(
 /// later runs believe.
 fn with_hidden_state(policy: Policy, user: &User) -> Policy {
     let state = Base::of(user).ok();
-    let state = state.and_then(|base| AbsolutePath::new(base.path.join("sandpatch")).ok());
+    let state = state.and_then(|base| AbsolutePath::new(base.directory()).ok());
     match state {
         Some(path) => policy.with_rule(Rule::new(path, Access::Deny, Origin::Secret)),
         None => policy,

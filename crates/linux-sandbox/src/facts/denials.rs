@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, StatxFlags, statat, statx};
+use globset::GlobMatcher;
+use rustix::fs::{AtFlags, CWD, Stat, StatxFlags, statat, statx};
 use sandbox_policy::facts::{
     Denial, FileId, LinkTarget, RootFacts, RootKind, RuleFacts, TargetEnd,
 };
@@ -42,16 +43,14 @@ impl Sought {
                 sought.add(denial, rule.rule.origin);
             }
         }
-        let in_place = |denial: &Denial| {
-            let same = |rule: &&RuleFacts| found_id(&rule.target) == Some(denial.id);
-            rules.iter().any(|rule| same(&rule))
+        let globs = policy.denied_globs().iter().map(GlobRule::matcher);
+        let globs: Vec<GlobMatcher> = globs.collect();
+        let is_denied = |path: &AbsolutePath| {
+            policy.access(path) == Access::Deny || globs.iter().any(|glob| glob.is_match(path))
         };
+        let in_place = |id| rules.iter().any(|rule| found_id(&rule.target) == Some(id));
         for denial in known {
-            let path = denial.path.as_path();
-            let mut globs = policy.denied_globs().iter().map(GlobRule::matcher);
-            let is_denied =
-                policy.access(&denial.path) == Access::Deny || globs.any(|it| it.is_match(path));
-            if is_denied && !in_place(denial) {
+            if is_denied(&denial.path) && !in_place(denial.id) {
                 sought.add(denial.clone(), Origin::Record);
             }
         }
@@ -70,16 +69,29 @@ impl Sought {
         let (denial, origin) = candidates
             .iter()
             .find(|(denial, _)| denial.id == id_of(&stat) && denial.born_ns == born_ns(path))?;
-        let target = LinkTarget {
-            crossed: Vec::new(),
-            end: TargetEnd::Found {
-                real: AbsolutePath::new(path).ok()?,
-                id: denial.id,
-                kind: kind_of(&stat),
-            },
-        };
         let rule = Rule::new(denial.path.clone(), Access::Deny, *origin);
-        Some(RuleFacts { rule, target })
+        at(rule, path, &stat)
+    }
+}
+
+/// Makes a rule hold at one more place.
+fn at(rule: Rule, path: &Path, stat: &Stat) -> Option<RuleFacts> {
+    let end = TargetEnd::Found {
+        real: AbsolutePath::new(path).ok()?,
+        id: id_of(stat),
+        kind: kind_of(stat),
+    };
+    let crossed = Vec::new();
+    let target = LinkTarget { crossed, end };
+    Some(RuleFacts { rule, target })
+}
+
+/// Remembers what a rule denies by what is at a path.
+fn denial(rule: &RuleFacts, real: &AbsolutePath, id: FileId) -> Denial {
+    Denial {
+        path: rule.rule.path.clone(),
+        id,
+        born_ns: born_ns(real.as_path()),
     }
 }
 
@@ -99,11 +111,7 @@ fn linked(rule: &RuleFacts) -> Option<Denial> {
         return None;
     }
     let stat = statat(CWD, real.as_path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    (stat.st_nlink > 1 && id_of(&stat) == *id).then(|| Denial {
-        path: rule.rule.path.clone(),
-        id: *id,
-        born_ns: born_ns(real.as_path()),
-    })
+    (stat.st_nlink > 1 && id_of(&stat) == *id).then(|| denial(rule, real, *id))
 }
 
 /// Lists what is denied below the roots, for the next run.
@@ -115,11 +123,7 @@ pub(super) fn below_roots(rules: &[RuleFacts], roots: &[RootFacts]) -> Vec<Denia
     });
     let found = denied.filter_map(|rule| match &rule.target.end {
         TargetEnd::Found { real, id, .. } if resolved().any(|root| real.is_below(&root.real)) => {
-            Some(Denial {
-                path: rule.rule.path.clone(),
-                id: *id,
-                born_ns: born_ns(real.as_path()),
-            })
+            Some(denial(rule, real, *id))
         }
         _ => None,
     });
@@ -191,14 +195,5 @@ fn second_place(rule: &RuleFacts, place: &Path) -> Option<RuleFacts> {
     if found_id(&rule.target) != Some(id_of(&stat)) {
         return None;
     }
-    let target = LinkTarget {
-        crossed: Vec::new(),
-        end: TargetEnd::Found {
-            real: AbsolutePath::new(place).ok()?,
-            id: id_of(&stat),
-            kind: kind_of(&stat),
-        },
-    };
-    let rule = rule.rule.clone();
-    Some(RuleFacts { rule, target })
+    at(rule.rule.clone(), place, &stat)
 }

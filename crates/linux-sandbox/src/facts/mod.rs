@@ -12,8 +12,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, Stat, StatVfsMountFlags, fstat, fstatvfs, openat,
-    readlinkat, statat,
+    AtFlags, CWD, FileType, Stat, StatVfsMountFlags, fstat, fstatvfs, readlinkat, statat,
 };
 use sandbox_policy::facts::{
     CallerFacts, Denial, FileId, HostFacts, LandlockFacts, MountMode, ResolvedRoot, RootFacts,
@@ -23,7 +22,7 @@ use sandbox_policy::policy::{GUARDED_NAMES, Protection, Purpose, WritableRoot};
 use sandbox_policy::{AbsolutePath, Policy};
 
 use crate::error::{Context, Errno, Error, Step};
-use crate::resolve::{Links, id_of, walk};
+use crate::resolve::{Links, id_of, open_path, walk};
 use crate::sys;
 
 /// Looks at the host for everything that a policy is about.
@@ -98,16 +97,6 @@ fn caller() -> Result<CallerFacts, Error> {
         egid: nix::unistd::getegid().as_raw(),
         capabilities,
     })
-}
-
-/// Opens a path without any right on its content.
-fn open_path(path: &Path) -> Result<OwnedFd, Errno> {
-    Ok(openat(
-        CWD,
-        path,
-        OFlags::PATH | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)
 }
 
 /// Returns the path that the kernel shows for a descriptor.

@@ -89,10 +89,12 @@ pub(super) fn survey(policy: &Policy, roots: &[RootFacts], sought: &Sought) -> S
             Protection::Nothing => surveyor.walk(real),
         }
     }
+    let mut walked = surveyor.roots.clone();
     for glob in policy.denied_globs() {
         let base = glob.base().as_path();
-        if !surveyor.roots.iter().any(|root| base.starts_with(root)) {
+        if !walked.iter().any(|above| base.starts_with(above)) {
             surveyor.walk(base);
+            walked.push(base);
         }
     }
     surveyor.found
@@ -167,10 +169,9 @@ impl Surveyor<'_> {
     fn directories_of(&self, path: &Path, state: &ProtectedState) -> Vec<GitDirectoryFacts> {
         let targets = match state {
             ProtectedState::Directory(_) => return git_directories(path),
-            ProtectedState::EmptyDirectory(_) => &[],
             ProtectedState::File { targets, .. } => targets.as_slice(),
             ProtectedState::Link { target, .. } => std::slice::from_ref(target),
-            ProtectedState::Missing => &[],
+            ProtectedState::EmptyDirectory(_) | ProtectedState::Missing => &[],
         };
         let ends = targets.iter().filter_map(|target| match &target.end {
             TargetEnd::Found { real, .. } => Some(real.as_path()),

@@ -11,13 +11,10 @@ use rustix::mount::{
 };
 
 use crate::error::Errno;
-use crate::sys::{self, Reach};
+use crate::sys::{self, READ_ONLY, Reach};
 
 /// The name by which a tree of our own is known in the list of mounts.
 pub(crate) const SOURCE: &CStr = c"sandpatch";
-
-/// `MOUNT_ATTR_RDONLY`.
-const READ_ONLY: u64 = 1;
 
 /// What a cover looks like.
 #[derive(Clone, Copy)]
@@ -88,14 +85,7 @@ pub(crate) fn directory(mode: &CStr, flags: MountAttrFlags) -> Result<OwnedFd, E
 fn file() -> Result<OwnedFd, Errno> {
     let parent = directory(c"755", MountAttrFlags::empty())?;
     mknodat(&parent, c"file", FileType::RegularFile, Mode::empty(), 0)?;
-    let proc = CWD;
-    move_mount(
-        &parent,
-        c"",
-        proc,
-        c"/proc",
-        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
-    )?;
+    attach_at(&parent, c"/proc")?;
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let tree = open_tree(&parent, c"file", flags);
     unmount(c"/proc", UnmountFlags::DETACH)?;
@@ -110,6 +100,12 @@ fn copy(tree: &OwnedFd) -> Result<OwnedFd, Errno> {
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH;
     Ok(open_tree(tree, c"", flags)?)
+}
+
+/// Puts a tree over what a path leads to.
+pub(crate) fn attach_at(tree: &OwnedFd, path: &CStr) -> Result<(), Errno> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    Ok(move_mount(tree, c"", CWD, path, flags)?)
 }
 
 /// Puts a tree over a place.

@@ -4,12 +4,13 @@
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, mkdirat, mknodat, openat, symlinkat};
-use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, move_mount, open_tree};
+use rustix::fs::{CWD, FileType, Mode, mkdirat, mknodat, symlinkat};
+use rustix::mount::{MountFlags, OpenTreeFlags, mount, open_tree};
 
 use crate::error::Errno;
 use crate::landlock::Rights;
-use crate::native::blank::SOURCE;
+use crate::native::blank::{SOURCE, attach_at};
+use crate::resolve::open_path;
 use crate::sys::leave_open;
 
 /// The nodes that programs expect.
@@ -40,13 +41,7 @@ pub(crate) fn mount_private_dev(nodes: Nodes) -> Result<Vec<(OwnedFd, Rights)>, 
     mount(SOURCE, c"/dev", c"tmpfs", quiet, c"mode=755,size=1m")?;
     for (path, node) in nodes {
         mknodat(CWD, path, FileType::RegularFile, Mode::empty(), 0)?;
-        move_mount(
-            &node,
-            c"",
-            CWD,
-            path,
-            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
-        )?;
+        attach_at(&node, path)?;
         leave_open(node);
     }
     for (text, path) in LINKS {
@@ -71,8 +66,8 @@ pub(crate) fn mount_private_dev(nodes: Nodes) -> Result<Vec<(OwnedFd, Rights)>, 
 /// Nothing can be made in `/dev` itself, so one rule covers nodes and terminals.
 pub(crate) fn places() -> Result<Vec<(OwnedFd, Rights)>, Errno> {
     Ok(vec![
-        (open(c"/dev")?, Rights::Device),
-        (open(c"/dev/shm")?, Rights::Full),
+        (open_path(c"/dev")?, Rights::Device),
+        (open_path(c"/dev/shm")?, Rights::Full),
     ])
 }
 
@@ -88,13 +83,4 @@ pub(crate) fn clone_nodes() -> Result<Nodes, Errno> {
         }
     }
     Ok(nodes)
-}
-
-fn open(path: &CStr) -> Result<OwnedFd, Errno> {
-    Ok(openat(
-        CWD,
-        path,
-        OFlags::PATH | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)
 }

@@ -2,21 +2,17 @@
 //! the place of the host's, which stays within reach of the set-up behind it.
 
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, mkdirat, symlinkat};
-use rustix::mount::{MountAttrFlags, MoveMountFlags, UnmountFlags, move_mount, unmount};
+use rustix::mount::{MountAttrFlags, UnmountFlags, unmount};
 use rustix::process::{fchdir, pivot_root};
 use sandbox_policy::AbsolutePath;
 
 use crate::error::Errno;
 use crate::native::blank;
 use crate::native::mounts::allow_existing;
-use crate::sys::{self, Reach};
-
-/// `MOUNT_ATTR_RDONLY`.
-const READ_ONLY: u64 = 1;
+use crate::sys::{self, READ_ONLY, Reach};
 
 /// Makes the empty tree and enters it; the host's lies over it afterwards, where
 /// no path leads, until [`leave_host_view`].
@@ -26,23 +22,9 @@ pub(crate) fn enter(
 ) -> Result<(), Errno> {
     let tree = blank::directory(c"755", MountAttrFlags::empty())?;
     // Any directory will do: the tree does not stay there.
-    move_mount(
-        &tree,
-        c"",
-        CWD,
-        c"/proc",
-        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
-    )?;
+    blank::attach_at(&tree, c"/proc")?;
     fchdir(&tree)?;
     pivot_root(c".", c".")?;
-    fill(tree, directories, links)
-}
-
-fn fill(
-    tree: OwnedFd,
-    directories: &[AbsolutePath],
-    links: &[(AbsolutePath, OsString)],
-) -> Result<(), Errno> {
     sys::leave_open(tree);
     for (path, text) in links {
         make_parents(path)?;

@@ -26,10 +26,9 @@ use crate::placeholders::Placeholders;
 use crate::report::ProcView;
 use crate::resolve::id_of;
 use crate::status::{At, Failure};
-use crate::sys::{self, Reach};
+use crate::sys::{self, READ_ONLY, Reach};
 
-/// `MOUNT_ATTR_RDONLY`, `MOUNT_ATTR_NOSUID`, `MOUNT_ATTR_NODEV`.
-const READ_ONLY: u64 = 1;
+/// `MOUNT_ATTR_NOSUID`, `MOUNT_ATTR_NODEV`.
 const NO_SUID: u64 = 2;
 const NO_DEV: u64 = 4;
 /// `MS_PRIVATE`, as `mount_setattr` takes it.
@@ -150,7 +149,7 @@ impl<'a> Mounter<'a> {
                 self.hold_missing(path, *access).at(Step::HoldMissing)
             }
             MountOp::Mask { path, id, form } => self.mask(path, *id, *form).at(Step::Mask),
-            MountOp::SealPassage(path) => seal(path).at(Step::Mask),
+            MountOp::SealPassage(path) => make_read_only(path.as_path()).at(Step::Mask),
             MountOp::LeaveHostView => empty_view::leave_host_view().at(Step::EmptyView),
         }
     }
@@ -275,11 +274,6 @@ impl<'a> Mounter<'a> {
 /// Changes every mount at once.
 fn set_view(set: u64, propagation: u64) -> Result<(), Errno> {
     sys::mount_setattr(CWD, c"/", set, propagation, Reach::Below)
-}
-
-/// Makes a passage read-only, without what was mounted in it.
-fn seal(path: &AbsolutePath) -> Result<(), Errno> {
-    make_read_only(path.as_path())
 }
 
 /// Makes a mount read-only, without those in it.

@@ -116,21 +116,22 @@ impl Collector<'_> {
             id: root.facts.id,
             kind: root.facts.kind,
         };
-        let entry = Entry {
-            access: Access::Write,
-            standing,
-            origin: root.origin,
-        };
+        let entry = held(standing, Access::Write, root.origin);
         self.add(root.facts.real.clone(), entry);
     }
 
-    /// Adds what a chain of names leads to, and the links on the way, which
-    /// could be made to lead elsewhere before the next run.
-    fn add_target(&mut self, target: &LinkTarget, access: Access, origin: Origin) {
+    /// Holds the links on a way, which could be made to lead elsewhere before
+    /// the next run.
+    fn add_links(&mut self, target: &LinkTarget, origin: Origin) {
         for (link, id) in &target.crossed {
             let standing = Standing::Link { id: *id };
             self.add(link.clone(), held(standing, Access::Read, origin));
         }
+    }
+
+    /// Adds what a chain of names leads to, and the links on the way.
+    fn add_target(&mut self, target: &LinkTarget, access: Access, origin: Origin) {
+        self.add_links(target, origin);
         match &target.end {
             TargetEnd::Found { real, id, kind } => {
                 let (id, kind) = (*id, *kind);
@@ -207,11 +208,11 @@ impl Collector<'_> {
         let mut others = self.roots.iter().map(|other| &other.facts.real);
         others.any(|other| {
             let between = root.between(other).into_iter().chain([root.clone()]);
-            let is_held = |path: &AbsolutePath| {
-                let names = self.policy.protected_names().iter();
-                names.into_iter().any(|name| path.file_name() == Some(name))
+            let is_held = |path: AbsolutePath| {
+                let mut names = self.policy.protected_names().iter();
+                names.any(|name| path.file_name() == Some(name))
             };
-            root.is_below(other) && !between.into_iter().any(|path| is_held(&path))
+            root.is_below(other) && !between.into_iter().any(is_held)
         })
     }
 
@@ -289,29 +290,22 @@ impl Collector<'_> {
     /// Holds what a nested repository would run, and its way to it: a pointer or
     /// a link as it stands, of a directory only the guarded names.
     fn add_repository(&mut self, repository: &RepositoryFacts) -> Result<(), PlanError> {
-        match &repository.state {
+        let standing = match &repository.state {
             ProtectedState::Missing
             | ProtectedState::EmptyDirectory(_)
-            | ProtectedState::Directory(_) => {}
-            ProtectedState::File { id, .. } => {
-                let standing = Standing::Present {
-                    id: *id,
-                    kind: RootKind::File,
-                };
-                let entry = held(standing, Access::Read, Origin::Protected);
-                self.add(repository.path.clone(), entry);
-            }
+            | ProtectedState::Directory(_) => None,
+            ProtectedState::File { id, .. } => Some(Standing::Present {
+                id: *id,
+                kind: RootKind::File,
+            }),
             ProtectedState::Link { id, target, .. } => {
-                let link = held(Standing::Link { id: *id }, Access::Read, Origin::Protected);
-                self.add(repository.path.clone(), link);
-                for (link, id) in &target.crossed {
-                    let standing = Standing::Link { id: *id };
-                    self.add(
-                        link.clone(),
-                        held(standing, Access::Read, Origin::Protected),
-                    );
-                }
+                self.add_links(target, Origin::Protected);
+                Some(Standing::Link { id: *id })
             }
+        };
+        if let Some(standing) = standing {
+            let entry = held(standing, Access::Read, Origin::Protected);
+            self.add(repository.path.clone(), entry);
         }
         for directory in &repository.directories {
             self.add_git_directory(directory)?;
@@ -322,9 +316,9 @@ impl Collector<'_> {
     /// A directory without settings is held as a whole: nothing could stand in
     /// for a missing file.
     fn add_git_directory(&mut self, directory: &GitDirectoryFacts) -> Result<(), PlanError> {
-        let is_missing = |fact: &&ProtectedFacts| fact.state == ProtectedState::Missing;
-        let missing = directory.guarded.iter().filter(is_missing);
-        if missing.into_iter().any(|fact| fact.name == SETTINGS) {
+        let lacks_settings =
+            |fact: &ProtectedFacts| fact.name == SETTINGS && fact.state == ProtectedState::Missing;
+        if directory.guarded.iter().any(lacks_settings) {
             let standing = Standing::Present {
                 id: directory.id,
                 kind: RootKind::Directory,

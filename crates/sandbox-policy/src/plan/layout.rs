@@ -13,7 +13,7 @@ use crate::plan::effective::{Entries, Entry, Standing};
 use crate::plan::grants::Grant;
 use crate::plan::mount::{AttachTarget, MaskForm, MountOp, PinnedRoot, RootIndex, ViewMode};
 use crate::plan::order;
-use crate::policy::{Policy, Proc, Purpose, Tmp};
+use crate::policy::{Policy, Purpose, Tmp};
 use crate::rule::{Access, Origin};
 
 /// What a path lies on: the nearest thing at or above it that was decided.
@@ -321,8 +321,10 @@ impl Builder<'_> {
     fn own_trees(&self) -> Vec<MountOp> {
         let dev = self.has_private_dev.then_some(MountOp::PrivateDev);
         let tmp = self.tmp.clone().map(MountOp::PrivateTmp);
-        let proc = (self.policy.proc() == Proc::Fresh).then_some(MountOp::FreshProc);
-        [proc, tmp, dev].into_iter().flatten().collect()
+        [Some(MountOp::FreshProc), tmp, dev]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     /// Lists what Landlock allows.

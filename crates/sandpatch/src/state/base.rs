@@ -18,7 +18,15 @@ pub struct Base {
     pub floor: PathBuf,
 }
 
+/// The name of the state directory.
+pub(super) const NAME: &str = "sandpatch";
+
 impl Base {
+    /// Returns the state directory.
+    pub fn directory(&self) -> PathBuf {
+        self.path.join(NAME)
+    }
+
     /// Chooses by `XDG_STATE_HOME`, the account's home, or `HOME` where the user
     /// has no account. Values that are not absolute count as unset, as the XDG
     /// base directory specification says. Of an assumed user it is the account's

@@ -14,10 +14,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use sandbox_policy::facts::FileId;
 
+use super::base::NAME;
 use super::{Base, NoState};
-
-/// The name below the base.
-const NAME: &str = "sandpatch";
 
 const PRIVATE: Mode = Mode::RWXU;
 
@@ -52,7 +50,7 @@ pub fn open(
     missing: Missing,
     uid: u32,
 ) -> Result<OwnedFd, NoState> {
-    let path = base.path.join(NAME);
+    let path = base.directory();
     let make = missing == Missing::Make;
     let state = match open_at(CWD, &path, OFlags::PATH) {
         Err(Errno::NOENT) if make => create(base, roots)?,
